@@ -16,7 +16,7 @@ namespace vigil::memory {
 /// time was over; late: the disk, or the host's memory, was too slow for it or had no room; keyless: keys
 /// were not kept, and nothing else was wanted; erased: by somebody's order; other_model: what is there was
 /// seen by another one; damaged: what is there cannot be read. Where several are known, the later one in this
-/// order is told.
+/// order is told. Notes on a disk have their numbers.
 enum class Gap : std::uint8_t { down, evicted, late, keyless, other_model, damaged, erased };
 constexpr std::array<std::string_view, 7> kGapNames{"down",        "evicted", "late",  "keyless",
                                                     "other_model", "damaged", "erased"};

@@ -5,17 +5,10 @@
 #include <iterator>
 #include <utility>
 
+#include "engine/memory/hours.h"
 #include "kernels/device/host_buffer.h"
 
 namespace vigil::memory {
-namespace {
-
-base::Clock::WallTime wall_time(std::int64_t nanoseconds) {
-  return base::Clock::WallTime(
-      std::chrono::duration_cast<base::Clock::WallTime::duration>(std::chrono::nanoseconds(nanoseconds)));
-}
-
-}  // namespace
 
 HostTier::HostTier(std::uint64_t bytes, Eviction eviction, Ages ages)
     : pool_(bytes, eviction), ages_(std::move(ages)) {}
@@ -32,14 +25,21 @@ std::uint64_t HostTier::bytes_of(const Page& page) {
   return bytes;
 }
 
+template <class Gone>
+void HostTier::drop_forms(Page& page, const Gone& gone) {
+  std::erase_if(page.forms, [&](const auto& form) { return gone(form.first); });
+  if (!page.forms.contains(kv::Form::sketch)) page.sketch.reset();
+}
+
 HostTier::Put HostTier::put(const history::CameraId& camera, Page page) {
-  std::erase_if(page.forms, [&](const auto& form) { return !ages_.contains(form.first); });
+  drop_forms(page, [&](kv::Form form) { return !ages_.contains(form); });
   Put put;
   if (page.forms.empty()) return put;
   const history::WallRange wall = history::wall_of(page.info);
   const std::uint64_t id = ++ids_;
   const auto gone = pool_.put(history::encode(camera),
-                              {id, bytes_of(page), wall_time(wall.from), wall_time(wall.to), page.change});
+                              {id, bytes_of(page), wall_time(wall.from), wall_time(wall.to), page.change},
+                              {.is_alerted = page.is_alerted});
   if (!gone) return put;
   for (const std::uint64_t each : *gone) {
     const auto place = places_.extract(each);
@@ -79,10 +79,6 @@ void HostTier::hit(const history::CameraId& camera, std::uint64_t number) {
   if (entry != of->second.end()) pool_.hit(entry->second.id);
 }
 
-void HostTier::alert(const history::CameraId& camera, const history::WallRange& wall) {
-  pool_.alert(history::encode(camera), wall_time(wall.from), wall_time(wall.to));
-}
-
 void HostTier::drop(Camera& camera, Camera::iterator entry) {
   pool_.remove(entry->second.id);
   places_.erase(entry->second.id);
@@ -99,9 +95,8 @@ std::size_t HostTier::age(std::int64_t now, std::span<const Aged> keeps) {
       Page& page = entry->second.page;
       const std::int64_t to = history::wall_of(page.info).to;
       const std::size_t before = page.forms.size();
-      std::erase_if(page.forms, [&](const auto& form) {
-        return to + std::chrono::nanoseconds(ages_.at(form.first)).count() < now;
-      });
+      drop_forms(page,
+                 [&](kv::Form form) { return to + std::chrono::nanoseconds(ages_.at(form)).count() < now; });
       if (page.forms.empty() || (keep != keeps.end() && to < keep->before)) {
         drop(pages, entry);
         ++gone;

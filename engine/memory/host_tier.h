@@ -36,6 +36,10 @@ class HostTier {
     double change = 0;
     /// Of the forms of it that are there.
     std::map<kv::Form, run::MovedTokens> forms;
+    /// Of its sketch, if that is there.
+    std::optional<history::PageInfo> sketch = std::nullopt;
+    /// As FreshPage.
+    bool is_alerted = false;
   };
   struct Put {
     bool is_kept = false;
@@ -52,7 +56,6 @@ class HostTier {
   std::vector<const Page*> pages(const history::CameraId& camera, const history::WallRange& wall) const;
   /// As TierPool.
   void hit(const history::CameraId& camera, std::uint64_t number);
-  void alert(const history::CameraId& camera, const history::WallRange& wall);
 
   /// Of each camera, forms that are too old go; and pages of which no form is left, or that are older than
   /// its cameras' `keep`.
@@ -76,6 +79,9 @@ class HostTier {
   using Camera = std::map<std::uint64_t, Entry>;
 
   static std::uint64_t bytes_of(const Page& page);
+  /// Lets go of forms, and of what is known of them alone.
+  template <class Gone>
+  static void drop_forms(Page& page, const Gone& gone);
   void drop(Camera& camera, Camera::iterator entry);
 
   TierPool pool_;

@@ -1,7 +1,10 @@
 // Hours of wall time, by which pages are kept together and go together.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+
+#include "base/clock.h"
 
 namespace vigil::memory {
 
@@ -9,6 +12,16 @@ namespace vigil::memory {
 constexpr std::int64_t hour_at(std::int64_t nanoseconds) {
   constexpr std::int64_t kHour = 3'600'000'000'000;
   return nanoseconds / kHour - (nanoseconds % kHour < 0 ? 1 : 0);
+}
+
+inline base::Clock::WallTime wall_time(std::int64_t nanoseconds) {
+  return base::Clock::WallTime(
+      std::chrono::duration_cast<base::Clock::WallTime::duration>(std::chrono::nanoseconds(nanoseconds)));
+}
+
+/// Since the epoch.
+inline std::int64_t nanoseconds(base::Clock::WallTime time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
 }  // namespace vigil::memory

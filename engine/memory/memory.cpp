@@ -1,7 +1,8 @@
 #include "engine/memory/memory.h"
 
 #include <algorithm>
-#include <chrono>
+#include <limits>
+#include <set>
 #include <utility>
 
 #include "engine/memory/hours.h"
@@ -9,22 +10,16 @@
 namespace vigil::memory {
 namespace {
 
-/// Between two pages of a camera that goes on.
-constexpr std::int64_t kJitter = 3'000'000'000;
-/// Reasons that are remembered of a camera at most; the oldest are forgotten first.
-constexpr std::size_t kMostGaps = 1024;
+constexpr history::WallRange kEver{std::numeric_limits<std::int64_t>::min(),
+                                   std::numeric_limits<std::int64_t>::max()};
 
-std::int64_t nanoseconds(base::Duration duration) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
-}
-
-bool meets_any(const history::WallRange& wall, std::span<const history::WallRange> ranges) {
-  return std::any_of(ranges.begin(), ranges.end(), [&](const auto& each) { return each.meets(wall); });
-}
-
-bool is_damaged(const history::KeptPage& page) {
-  return std::any_of(page.values.begin(), page.values.end(),
-                     [](const history::KeptValue& value) { return value.damaged; });
+/// What one of its forms says of a page.
+void place(Memory::Found& found, kv::Form form, history::PageInfo info) {
+  if (form == kv::Form::sketch) {
+    found.sketch = std::move(info);
+  } else if (found.info.patches.empty()) {
+    found.info = std::move(info);
+  }
 }
 
 }  // namespace
@@ -32,31 +27,57 @@ bool is_damaged(const history::KeptPage& page) {
 Memory::Memory(history::HistoryStore* store, Options options)
     : store_(store),
       options_(std::move(options)),
-      host_(options_.host_bytes, options_.eviction, options_.host) {
+      host_(options_.host_bytes, options_.eviction, options_.host),
+      budget_(store == nullptr ? 0 : options_.disk_bytes, options_.eviction) {
   if (store_ != nullptr) queue_ = std::make_unique<PartQueue>(*store_, options_.parts);
+}
+
+bool Memory::is_erased(const Camera& camera, const history::WallRange& wall) {
+  return std::any_of(camera.erased.begin(), camera.erased.end(),
+                     [&](const auto& each) { return each.wall.meets(wall); });
+}
+
+bool Memory::is_refused(const Camera& camera, const history::WallRange& wall) {
+  return std::any_of(camera.erased.begin(), camera.erased.end(),
+                     [&](const auto& each) { return !each.id && each.wall.meets(wall); });
+}
+
+bool Memory::is_damaged(const history::KeptPage& page) {
+  return std::any_of(page.values.begin(), page.values.end(),
+                     [](const history::KeptValue& value) { return value.damaged; });
 }
 
 Memory::Camera& Memory::find_camera(const history::CameraId& camera) {
   const auto [entry, is_new] = cameras_.try_emplace(camera);
   if (is_new && store_ != nullptr) {
-    entry->second.last = store_->last_page(camera) / 4;
+    entry->second.last = page_of(store_->last_page(camera));
     for (const history::Erasure& erasure : store_->erasures())
-      if (erasure.camera == camera) entry->second.erased.push_back(erasure.wall);
+      if (erasure.camera == camera) entry->second.erased.push_back({erasure.wall, erasure.id, 0});
+    entry->second.gaps = noted(camera, kEver);
   }
   return entry->second;
 }
 
-void Memory::share() {
+std::vector<history::CameraId> Memory::watched() const {
   std::vector<history::CameraId> watched;
   for (const auto& [id, camera] : cameras_)
     if (camera.is_watched) watched.push_back(id);
-  host_.share(watched);
+  return watched;
+}
+
+void Memory::share() {
+  host_.share(watched());
 }
 
 void Memory::watch(const history::CameraId& camera, base::Duration keep) {
   Camera& entry = find_camera(camera);
   entry.keep = keep;
   if (!std::exchange(entry.is_watched, true)) share();
+}
+
+void Memory::keep(const history::CameraId& camera, base::Duration keep) {
+  Camera& entry = find_camera(camera);
+  if (!entry.is_watched) entry.keep = keep;
 }
 
 void Memory::leave(const history::CameraId& camera) {
@@ -72,9 +93,9 @@ std::vector<kv::Form> Memory::wanted() const {
   const Pressure pressure = queue_ ? queue_->pressure() : Pressure::full;
   bool has_keys = false;
   for (const auto& [form, keep] : options_.disk) {
-    const bool is_keys = form != kv::Form::embeddings;
-    has_keys = has_keys || is_keys;
-    if (pressure == Pressure::none || (!is_keys && pressure != Pressure::full)) wanted[form] = true;
+    const bool is_small = form == kv::Form::embeddings || form == kv::Form::sketch;
+    has_keys = has_keys || !is_small;
+    if (pressure == Pressure::none || (is_small && pressure != Pressure::full)) wanted[form] = true;
   }
   if (pressure == Pressure::coarser && has_keys) wanted[kv::Form::int4] = true;
   std::vector<kv::Form> forms;
@@ -83,35 +104,69 @@ std::vector<kv::Form> Memory::wanted() const {
   return forms;
 }
 
-void Memory::note(Camera& camera, const history::WallRange& wall, Gap why) {
-  if (wall.to < wall.from) return;
-  std::vector<KnownGap>& gaps = camera.gaps;
-  if (!gaps.empty() && gaps.back().why == why && wall.from - gaps.back().wall.to <= kJitter &&
-      wall.to >= gaps.back().wall.from) {
-    gaps.back().wall.to = std::max(gaps.back().wall.to, wall.to);
+void Memory::add_gap(std::vector<KnownGap>& gaps, const KnownGap& gap) {
+  if (!gaps.empty() && gaps.back().why == gap.why && gap.wall.from - gaps.back().wall.to <= kJitter &&
+      gap.wall.to >= gaps.back().wall.from) {
+    gaps.back().wall = {std::min(gaps.back().wall.from, gap.wall.from),
+                        std::max(gaps.back().wall.to, gap.wall.to)};
     return;
   }
-  if (gaps.size() >= kMostGaps) gaps.erase(gaps.begin());
-  gaps.push_back({wall, why});
+  if (gaps.size() >= history::kMostNotes) gaps.erase(gaps.begin());
+  gaps.push_back(gap);
+}
+
+void Memory::cut_gaps(std::vector<KnownGap>& gaps, const history::WallRange& wall) {
+  std::vector<KnownGap> left;
+  for (const KnownGap& each : gaps) {
+    if (!each.wall.meets(wall)) {
+      left.push_back(each);
+      continue;
+    }
+    if (each.wall.from < wall.from) left.push_back({{each.wall.from, wall.from - 1}, each.why});
+    if (each.wall.to > wall.to) left.push_back({{wall.to + 1, each.wall.to}, each.why});
+  }
+  gaps = std::move(left);
+}
+
+void Memory::note(Camera& camera, const history::WallRange& wall, Gap why) const {
+  if (wall.to < wall.from) return;
+  add_gap(camera.gaps, {wall, why});
+  if (store_ == nullptr) return;
+  // As the store joins nothing that is apart, it is told of all that has become one here.
+  const KnownGap& joined = camera.gaps.back();
+  if (!camera.unwritten.empty() && camera.unwritten.back().why == why &&
+      camera.unwritten.back().wall.meets(joined.wall)) {
+    camera.unwritten.back() = joined;
+  } else {
+    add_gap(camera.unwritten, joined);
+  }
 }
 
 Memory::Taken Memory::take(FreshPage page, base::Clock::TimePoint now) {
   Camera& camera = find_camera(page.camera);
   Taken taken;
   const history::WallRange wall = history::wall_of(page.info);
-  if (meets_any(wall, camera.erased)) {
+  if (is_erased(camera, wall)) {
     taken.lost = Gap::erased;
     return taken;
   }
   page.info.number = ++camera.last;
+  if (wall.from >= 0)
+    budget_.saw(page.camera, static_cast<std::uint32_t>(hour_at(wall.from)), page.change, page.is_alerted);
   page.info.fingerprint = options_.fingerprint;
+  if (page.sketch) {
+    page.sketch->number = page.info.number;
+    page.sketch->fingerprint = page.info.fingerprint;
+  }
   const Pressure pressure = queue_ ? queue_->pressure() : Pressure::full;
-  HostTier::Page kept{page.info, page.change, {}};
+  HostTier::Page kept{page.info, page.change, {}, page.sketch, page.is_alerted};
+  bool is_wanted = false;
   for (run::MovedTokens& tokens : page.forms) {
     tokens.arrived.wait();
+    is_wanted = is_wanted || (queue_ && options_.disk.contains(tokens.form));
     const bool is_coarser = pressure == Pressure::coarser && tokens.form == kv::Form::int4;
     if (queue_ && (options_.disk.contains(tokens.form) || is_coarser)) {
-      history::PageInfo info = page.info;
+      history::PageInfo info = tokens.form == kv::Form::sketch ? page.sketch.value() : page.info;
       info.number = number_on_disk(page.info.number, tokens.form);
       if (queue_->offer(page.camera, std::move(info), tokens, now)) taken.written.push_back(tokens.form);
     }
@@ -120,6 +175,7 @@ Memory::Taken Memory::take(FreshPage page, base::Clock::TimePoint now) {
   }
   const HostTier::Put put = host_.put(page.camera, std::move(kept));
   taken.is_on_host = put.is_kept;
+  taken.is_unwritten = is_wanted && taken.written.empty();
   // With a disk they are there, or were too late for it.
   if (!queue_) taken.evicted = put.gone.size();
   if (taken.written.empty() && !taken.is_on_host) {
@@ -138,27 +194,26 @@ void Memory::wrote(const PartQueue::Written& written) {
   if (!written.failure.empty()) note(find_camera(written.camera), written.wall, Gap::late);
 }
 
-std::vector<history::Expiry> Memory::age(std::int64_t wall_now) {
-  std::vector<HostTier::Aged> keeps;
-  std::vector<history::Expiry> expiries;
-  for (const auto& [id, camera] : cameras_) {
-    if (camera.keep <= base::Duration::zero()) continue;
-    const std::int64_t before = wall_now - nanoseconds(camera.keep);
-    keeps.push_back({id, before});
-    if (before > 0) expiries.push_back({id, static_cast<std::uint32_t>(hour_at(before))});
-  }
-  host_.age(wall_now, keeps);
-  return store_ == nullptr ? std::vector<history::Expiry>() : expiries;
-}
-
-std::size_t Memory::erase(const history::CameraId& camera, const history::WallRange& wall) {
+std::size_t Memory::erase(const history::CameraId& camera, const history::WallRange& wall,
+                          std::int64_t wall_now) {
+  const history::WallRange seen = seen_of(wall, wall_now);
+  if (seen.to < seen.from) return 0;
   Camera& entry = find_camera(camera);
-  entry.erased.push_back(wall);
-  std::size_t pages = host_.erase(camera, wall);
-  if (store_ == nullptr) return pages;
-  pages += queue_->erase(camera, wall) + store_->pages(camera, wall).size();
-  store_->erase(camera, wall);
-  return pages;
+  // An order that is given again, as after a failure, is the same one.
+  auto erased = std::find_if(entry.erased.begin(), entry.erased.end(),
+                             [&](const Erased& each) { return each.wall == seen; });
+  if (erased == entry.erased.end()) erased = entry.erased.insert(erased, {seen, std::nullopt, wall_now});
+  erased->given = wall_now;
+  cut_gaps(entry.gaps, seen);
+  cut_gaps(entry.unwritten, seen);
+  std::set<std::uint64_t> pages;
+  for (const HostTier::Page* page : host_.pages(camera, seen)) pages.insert(page->info.number);
+  host_.erase(camera, seen);
+  if (store_ == nullptr) return pages.size();
+  for (const std::uint64_t number : queue_->erase(camera, seen)) pages.insert(page_of(number));
+  for (const history::KeptPage& page : store_->pages(camera, seen)) pages.insert(page_of(page.info.number));
+  if (!erased->id || !pages.empty()) erased->id = store_->erase(camera, seen);
+  return pages.size();
 }
 
 std::vector<Memory::Found> Memory::find(const history::CameraId& camera, const history::WallRange& wall) {
@@ -166,71 +221,46 @@ std::vector<Memory::Found> Memory::find(const history::CameraId& camera, const h
   for (const HostTier::Page* page : host_.pages(camera, wall)) {
     Found& entry = found[page->info.number];
     entry.info = page->info;
+    entry.sketch = page->sketch;
     entry.change = page->change;
     for (const auto& [form, tokens] : page->forms) entry.host.emplace(form, tokens.shared());
     host_.hit(camera, page->info.number);
   }
   if (store_ != nullptr) {
     const auto known = cameras_.find(camera);
+    // Before the disk: what was written meanwhile is there by then.
+    for (PartQueue::OnItsWay& page : queue_->pages(camera, wall)) {
+      if (known != cameras_.end() && is_erased(known->second, history::wall_of(page.info))) continue;
+      const kv::Form form = page.tokens.form;
+      page.info.number = page_of(page.info.number);
+      Found& entry = found[page.info.number];
+      entry.host.try_emplace(form, std::move(page.tokens));
+      place(entry, form, std::move(page.info));
+    }
+    std::set<std::uint32_t> hours;
     for (const history::KeptPage& page : store_->pages(camera, wall)) {
       // The disk may not have taken it.
-      if (known != cameras_.end() && meets_any(history::wall_of(page.info), known->second.erased)) continue;
+      if (known != cameras_.end() && is_erased(known->second, history::wall_of(page.info))) continue;
       if (page.info.fingerprint != options_.fingerprint || is_damaged(page)) continue;
-      Found& entry = found[page.info.number / 4];
-      if (entry.info.patches.empty()) {
-        entry.info = page.info;
-        entry.info.number = page.info.number / 4;
-      }
-      entry.disk.emplace(static_cast<kv::Form>(page.info.form), page.info.number);
+      hours.insert(page.hour);
+      history::PageInfo info = page.info;
+      info.number = page_of(page.info.number);
+      Found& entry = found[info.number];
+      const auto form = static_cast<kv::Form>(page.info.form);
+      OnDisk on_disk{page.info.number, {}};
+      for (const history::KeptValue& value : page.values) on_disk.layers.push_back(value.layers);
+      entry.disk.emplace(form, std::move(on_disk));
+      place(entry, form, std::move(info));
     }
+    budget_.asked(camera, hours);
   }
   std::vector<Found> pages;
   pages.reserve(found.size());
-  for (auto& [number, each] : found) pages.push_back(std::move(each));
+  for (auto& [number, each] : found) {
+    if (each.info.patches.empty()) each.info = each.sketch.value();
+    pages.push_back(std::move(each));
+  }
   return pages;
-}
-
-Coverage Memory::coverage(const history::CameraId& camera, const history::WallRange& wall,
-                          std::span<const std::uint64_t> damaged) const {
-  std::vector<history::WallRange> there;
-  std::vector<KnownGap> known;
-  const auto entry = cameras_.find(camera);
-  const auto is_known_damaged = [&](std::uint64_t number) {
-    return std::find(damaged.begin(), damaged.end(), number) != damaged.end();
-  };
-  // So that what lies just outside can say whether the camera went on.
-  const history::WallRange wider{wall.from - kJitter, wall.to + kJitter};
-  for (const HostTier::Page* page : host_.pages(camera, wider))
-    if (!is_known_damaged(page->info.number)) there.push_back(history::wall_of(page->info));
-  if (store_ != nullptr) {
-    std::int64_t first = wall.to + 1;
-    std::uint64_t number = store_->last_page(camera) / 4 + 1;
-    for (const history::KeptPage& page : store_->pages(camera, wider)) {
-      const history::WallRange range = history::wall_of(page.info);
-      if (range.from < first) {
-        first = range.from;
-        number = page.info.number / 4;
-      }
-      if (entry != cameras_.end() && meets_any(range, entry->second.erased)) continue;
-      if (page.info.fingerprint != options_.fingerprint) {
-        known.push_back({range, Gap::other_model});
-      } else if (is_damaged(page) || is_known_damaged(page.info.number / 4)) {
-        known.push_back({range, Gap::damaged});
-      } else {
-        there.push_back(range);
-      }
-    }
-    for (const history::Erasure& erasure : store_->erasures())
-      if (erasure.camera == camera) known.push_back({erasure.wall, Gap::erased});
-    // There was something before what is there, and it is gone.
-    if (number > 1 && first > wall.from && store_->pages(camera, {0, wall.from - 1}).empty())
-      known.push_back({{wall.from, first - 1}, Gap::evicted});
-  }
-  if (entry != cameras_.end()) {
-    known.insert(known.end(), entry->second.gaps.begin(), entry->second.gaps.end());
-    for (const history::WallRange& range : entry->second.erased) known.push_back({range, Gap::erased});
-  }
-  return cover(wall, there, known, kJitter);
 }
 
 }  // namespace vigil::memory

@@ -10,10 +10,6 @@
 namespace vigil::memory {
 namespace {
 
-std::int64_t nanoseconds(base::Clock::WallTime time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-}
-
 /// A patch was captured when its last frame was, and began as much earlier as it lasts.
 history::WallRange wall_of(const stream::LeavingPatch& patch) {
   const std::int64_t to = nanoseconds(patch.captured.value_or(base::Clock::WallTime()));
@@ -45,6 +41,10 @@ void PageMaker::remember(const std::string& camera, Remembering how) {
   entry.how = std::move(how);
 }
 
+void PageMaker::complete(const std::string& camera) noexcept {
+  if (const auto entry = cameras_.find(camera); entry != cameras_.end()) try_complete(entry->second);
+}
+
 void PageMaker::forget(const std::string& camera) {
   const auto entry = cameras_.find(camera);
   if (entry == cameras_.end()) return;
@@ -70,13 +70,15 @@ void PageMaker::take(stream::LeavingTokens tokens) noexcept {
 }
 
 void PageMaker::let_go() noexcept {
-  for (auto& [name, camera] : cameras_) {
-    try {
-      complete(camera);
-    } catch (...) {
-      camera.pending = {};
-      news_.failure = std::current_exception();
-    }
+  for (auto& [name, camera] : cameras_) try_complete(camera);
+}
+
+void PageMaker::try_complete(Camera& camera) noexcept {
+  try {
+    complete(camera);
+  } catch (...) {
+    camera.pending = {};
+    news_.failure = std::current_exception();
   }
 }
 
@@ -121,22 +123,60 @@ void PageMaker::take(Camera& camera, const stream::LeavingTokens& tokens) {
   }
 }
 
-std::vector<run::MovedTokens> PageMaker::pack(const Camera& camera) {
-  const Pending& pending = camera.pending;
+std::optional<history::PageInfo> PageMaker::sketch_of(const Pending& pending, const history::PageInfo& page) {
+  if (!pending.has_keys) return std::nullopt;
+  history::PageInfo sketch = page;
+  sketch.tokens = 0;
+  for (std::size_t i = 0; i < pending.patches.size(); ++i) {
+    const model::VisualTokens& tokens = *pending.patches[i].tokens;
+    base::GridMask& kept = sketch.patches[i].kept;
+    // Of a patch without tokens none stands out, whoever said so.
+    if (tokens.count() == 0) continue;
+    if (!tokens.standing_out) return std::nullopt;
+    kept = kept.within(*tokens.standing_out);
+    sketch.tokens += static_cast<std::uint32_t>(kept.count());
+  }
+  return sketch;
+}
+
+std::vector<std::int32_t> PageMaker::slots_of(const Pending& pending, const history::PageInfo& page) {
   std::vector<std::int32_t> slots;
-  for (const kv::View& view : pending.views)
-    slots.insert(slots.end(), view.slots().begin(), view.slots().end());
+  auto view = pending.views.begin();
+  for (std::size_t i = 0; i < pending.patches.size(); ++i) {
+    const base::GridMask& all = pending.patches[i].tokens->kept;
+    if (all.count() == 0) continue;
+    const std::span<const std::int32_t> of_patch = (view++)->slots();
+    std::size_t token = 0;
+    for (const std::int32_t cell : all.list()) {
+      if (page.patches[i].kept.has(cell)) slots.push_back(of_patch[token]);
+      ++token;
+    }
+  }
+  return slots;
+}
+
+void PageMaker::pack(const Camera& camera, FreshPage& page) {
+  const Pending& pending = camera.pending;
   std::vector<model::VisualTokensPtr> patches;
   patches.reserve(pending.patches.size());
   for (const stream::LeavingPatch& patch : pending.patches) patches.push_back(patch.tokens);
-  std::vector<run::MovedTokens> forms;
+  std::vector<std::int32_t> slots;
+  if (pending.has_keys) slots = slots_of(pending, page.info);
   for (const kv::Form form : camera.how.forms) {
-    if (form != kv::Form::embeddings && !pending.has_keys) continue;
-    auto moved = form == kv::Form::embeddings ? mover_.pack_embeddings(patches, memory_)
-                                              : mover_.pack(slots, form, memory_);
-    if (moved) forms.push_back(std::move(*moved));
+    std::optional<run::MovedTokens> moved;
+    std::optional<history::PageInfo> sketch;
+    if (form == kv::Form::embeddings) {
+      moved = mover_.pack_embeddings(patches, memory_);
+    } else if (form == kv::Form::sketch) {
+      sketch = sketch_of(pending, page.info);
+      if (sketch) moved = mover_.pack(slots_of(pending, *sketch), form, memory_);
+    } else if (pending.has_keys) {
+      moved = mover_.pack(slots, form, memory_);
+    }
+    if (!moved) continue;
+    page.forms.push_back(std::move(*moved));
+    if (sketch) page.sketch = std::move(sketch);
   }
-  return forms;
 }
 
 void PageMaker::complete(Camera& camera) {
@@ -151,7 +191,7 @@ void PageMaker::complete(Camera& camera) {
     cells += patch.tokens->kept.cells();
   }
   page.change = cells == 0 ? 0 : static_cast<double>(camera.pending.tokens) / static_cast<double>(cells);
-  page.forms = pack(camera);
+  pack(camera, page);
   if (page.forms.empty()) {
     const bool has_any = camera.pending.has_keys ||
                          std::find(camera.how.forms.begin(), camera.how.forms.end(), kv::Form::embeddings) !=

@@ -7,6 +7,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -32,6 +33,10 @@ struct FreshPage {
   double change = 0;
   /// In as many forms as were asked for, the finest first; none where nothing of it could be kept.
   std::vector<run::MovedTokens> forms;
+  /// Of its sketch, if that is among the forms: as `info`, but of each patch only the tokens that stand out.
+  std::optional<history::PageInfo> sketch = std::nullopt;
+  /// A rule has said "Yes" of a window that it was in; said by who knows of answers.
+  bool is_alerted = false;
 };
 
 /// Why what left a camera's window is not remembered: there was no room for it in the host's memory, or too
@@ -41,8 +46,8 @@ constexpr std::array<std::string_view, 3> kForgottenNames{"no_room", "keyless", 
 
 /// Gathers what leaves the streams of a desk's cameras until it is a page: whole patches, of one stream, one
 /// hour (UTC) and one grid, with so many tokens or patches. Then their keys are packed, and their places in
-/// the cache are the desk's again. A patch is remembered as it leaves first; a stream that goes on without
-/// some begins a new page. In the desk's thread.
+/// the cache are the desk's again. A patch is remembered as it leaves or is shown first, so nothing is
+/// remembered twice; a stream that goes on without some begins a new page. In the desk's thread.
 class PageMaker final : public stream::PageSink {
  public:
   struct Options {
@@ -52,7 +57,8 @@ class PageMaker final : public stream::PageSink {
     /// Of the names of streams.
     std::uint64_t seed = 0;
   };
-  /// In which forms a camera's pages are kept, the finest first; `embeddings` beside others, or alone.
+  /// In which forms a camera's pages are kept, the finest first; `embeddings` beside others, or alone. There
+  /// is no sketch of a page of which nobody said what stands out.
   struct Remembering {
     history::CameraId id;
     std::vector<kv::Form> forms;
@@ -63,6 +69,9 @@ class PageMaker final : public stream::PageSink {
 
   /// What leaves the camera is remembered so from now on.
   void remember(const std::string& camera, Remembering how);
+  bool remembers(const std::string& camera) const { return cameras_.contains(camera); }
+  /// What was gathered of it is a page.
+  void complete(const std::string& camera) noexcept;
   /// Nothing of it is, from now on; what was gathered is a page.
   void forget(const std::string& camera);
   /// Lets go of what was gathered.
@@ -109,8 +118,14 @@ class PageMaker final : public stream::PageSink {
   static bool goes_on(const Camera& camera, const stream::LeavingPatch& patch, bool has_keys);
   void take(Camera& camera, const stream::LeavingTokens& tokens);
   void complete(Camera& camera);
+  /// What goes wrong is news.
+  void try_complete(Camera& camera) noexcept;
   /// In all forms that are wanted and have room.
-  std::vector<run::MovedTokens> pack(const Camera& camera);
+  void pack(const Camera& camera, FreshPage& page);
+  /// Of the page's patches, where all of them say what stands out and have keys.
+  static std::optional<history::PageInfo> sketch_of(const Pending& pending, const history::PageInfo& page);
+  /// Places of the tokens of these patches in the cache, in their order.
+  static std::vector<std::int32_t> slots_of(const Pending& pending, const history::PageInfo& page);
   void lose(const Camera& camera, Forgotten why, std::size_t patches, const history::WallRange& wall);
 
   run::TokenMover& mover_;

@@ -67,7 +67,21 @@ bool PartQueue::offer(const history::CameraId& camera, history::PageInfo info, c
   part->bytes += tokens.size;
   waiting_ += tokens.size;
   part->is_complete = part->bytes >= options_.part_bytes;
+  limit_gathered();
   return true;
+}
+
+void PartQueue::limit_gathered() {
+  std::uint64_t gathered = 0;
+  for (const Part& part : parts_)
+    if (!part.is_complete) gathered += part.bytes;
+  while (gathered > options_.most_waiting / 4) {
+    const auto largest = std::max_element(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) {
+      return (a.is_complete ? 0 : a.bytes) < (b.is_complete ? 0 : b.bytes);
+    });
+    largest->is_complete = true;
+    gathered -= largest->bytes;
+  }
 }
 
 void PartQueue::flush(const std::optional<history::CameraId>& camera) {
@@ -76,21 +90,35 @@ void PartQueue::flush(const std::optional<history::CameraId>& camera) {
     if (!camera || part.camera == *camera) part.is_complete = true;
 }
 
-std::size_t PartQueue::erase(const history::CameraId& camera, const history::WallRange& wall) {
+std::vector<std::uint64_t> PartQueue::erase(const history::CameraId& camera, const history::WallRange& wall) {
   const std::lock_guard lock(mutex_);
-  std::size_t erased = 0;
+  std::vector<std::uint64_t> erased;
   for (Part& part : parts_) {
     if (part.camera != camera) continue;
     std::erase_if(part.pages, [&](const Page& page) {
       if (!history::wall_of(page.info).meets(wall)) return false;
       part.bytes -= page.tokens.size;
       waiting_ -= page.tokens.size;
-      ++erased;
+      erased.push_back(page.info.number);
       return true;
     });
   }
   std::erase_if(parts_, [](const Part& part) { return part.pages.empty(); });
   return erased;
+}
+
+std::vector<PartQueue::OnItsWay> PartQueue::pages(const history::CameraId& camera,
+                                                  const history::WallRange& wall) const {
+  std::vector<OnItsWay> found;
+  const auto look = [&](const Part& part) {
+    if (part.camera != camera) return;
+    for (const Page& page : part.pages)
+      if (history::wall_of(page.info).meets(wall)) found.push_back({page.info, page.tokens.shared()});
+  };
+  const std::lock_guard lock(mutex_);
+  if (writing_) look(*writing_);
+  for (const Part& part : parts_) look(part);
+  return found;
 }
 
 Pressure PartQueue::pressure() const {
@@ -121,18 +149,19 @@ std::optional<base::Clock::TimePoint> PartQueue::due() const {
 }
 
 std::optional<PartQueue::Written> PartQueue::write_next(base::Clock::TimePoint now) {
-  Part part;
+  std::shared_ptr<const Part> part;
   {
     const std::lock_guard lock(mutex_);
     const auto next =
         std::find_if(parts_.begin(), parts_.end(), [&](const Part& each) { return is_complete(each, now); });
     if (next == parts_.end()) return std::nullopt;
-    part = std::move(*next);
+    part = writing_ = std::make_shared<const Part>(std::move(*next));
     parts_.erase(next);
   }
-  Written written = write(part);
+  Written written = write(*part);
   const std::lock_guard lock(mutex_);
-  waiting_ -= part.bytes;
+  writing_.reset();
+  waiting_ -= part->bytes;
   return written;
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -24,8 +25,9 @@ enum class Pressure : std::uint8_t { none, coarser, embeddings, full };
 constexpr std::array<std::string_view, 4> kPressureNames{"none", "coarser", "embeddings", "full"};
 
 /// Gathers pages of a camera, an hour and a form to parts, which one thread writes (`write_next`), whoever
-/// offers them. A part is written when it is large, or has waited long, or its camera or hour is over. What
-/// waits is bounded; a page that has no room is refused. Thread-safe.
+/// offers them. A part is written when it is large, or has waited long, or its camera or hour is over, or
+/// when parts that nobody writes yet have a quarter of what may wait: the largest first. So what waits beyond
+/// that waits for the disk. It is bounded; a page that has no room is refused. Thread-safe.
 class PartQueue {
  public:
   struct Options {
@@ -49,9 +51,17 @@ class PartQueue {
              base::Clock::TimePoint now);
   /// What there is of the camera is complete, of all cameras without one.
   void flush(const std::optional<history::CameraId>& camera);
-  /// Nothing that meets this range is written any more, but for what is being written. Returns the pages that
-  /// went. (What is, the store refuses, where it knows of the erasure.)
-  std::size_t erase(const history::CameraId& camera, const history::WallRange& wall);
+  /// Nothing that meets this range is written any more, but for what is being written. Returns the numbers of
+  /// the pages that went. (What is, the store refuses, where it knows of the erasure.)
+  std::vector<std::uint64_t> erase(const history::CameraId& camera, const history::WallRange& wall);
+
+  /// A page on its way, in one form; its info as it was offered.
+  struct OnItsWay {
+    history::PageInfo info;
+    run::MovedTokens tokens;
+  };
+  /// Those of the camera that meet the range. Of what is being written, some may have been erased since.
+  std::vector<OnItsWay> pages(const history::CameraId& camera, const history::WallRange& wall) const;
 
   Pressure pressure() const;
   std::uint64_t waiting() const;
@@ -87,6 +97,8 @@ class PartQueue {
   };
 
   bool is_complete(const Part& part, base::Clock::TimePoint now) const;
+  /// Of what is gathered, no more than a quarter of what may wait stays so.
+  void limit_gathered();
   Written write(const Part& part) const;
   std::vector<history::GivenValue> values_of(const Page& page) const;
 
@@ -95,6 +107,8 @@ class PartQueue {
   mutable std::mutex mutex_;
   /// Oldest first.
   std::deque<Part> parts_;
+  /// What is being written.
+  std::shared_ptr<const Part> writing_;
   std::uint64_t waiting_ = 0;
 };
 

@@ -124,7 +124,9 @@ std::optional<RecallDesk::Refusal> RecallDesk::ask(std::uint64_t ticket, const R
     const std::vector<stream::RememberedPatch> patches = patches_of(recalling);
     const auto slots = desk_.restore(name, patches);
     if (!slots) return Refusal{"the KV cache has no room for it now", true};
-    Recall recall{name, {}, {}, 0};
+    Recall recall;
+    recall.name = name;
+    recall.questions = recalling.questions;
     try {
       unpack(recalling, patches, *slots);
       stream::Asking asking;
@@ -168,8 +170,9 @@ bool RecallDesk::answered(const stream::DeskNews::Answered& news) {
   const auto recall = find(news.window);
   if (recall == recalls_.end()) return true;
   recall->second.answers = news.answers;
+  // A text of one token has ended: the desk would tell it with its next news, which may be long in coming.
   for (std::size_t i = 0; i < news.answers.size(); ++i)
-    if (desk_.explain(news.window, i)) ++recall->second.texts;
+    if (recall->second.questions[i]->max_tokens > 1 && desk_.explain(news.window, i)) ++recall->second.texts;
   if (recall->second.texts > 0) return true;
   news_.answered.emplace_back(recall->first, std::move(recall->second.answers));
   end(recall);

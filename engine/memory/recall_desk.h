@@ -94,6 +94,7 @@ class RecallDesk {
   struct Recall {
     std::string name;
     stream::WindowId window;
+    std::vector<stream::CompiledQuestionPtr> questions;
     std::vector<stream::Answer> answers;
     /// Texts that go on.
     std::size_t texts = 0;

@@ -120,6 +120,7 @@ std::vector<Look> Search::begin_brief() {
       looks.push_back(look(i, windows_[i].slices, windows_[i].wall, true));
   for (const SearchedPage& page : pages_)
     for (const SearchedPage::Patch& patch : page.patches) result_.tokens += patch.standing_out;
+  was_brief_ = !looks.empty();
   return looks;
 }
 
@@ -139,11 +140,19 @@ std::vector<std::size_t> Search::best(const std::vector<std::pair<double, std::s
   return chosen;
 }
 
+std::vector<std::size_t> Search::spread() const {
+  std::vector<std::size_t> chosen;
+  const std::size_t count = std::min(options_.whole, windows_.size());
+  chosen.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) chosen.push_back((2 * i + 1) * windows_.size() / (2 * count));
+  return chosen;
+}
+
 std::vector<Slice> Search::composed() const {
   // Those of the best windows that stand out most, as many seconds as one window has.
   std::vector<Slice> slices;
   std::int64_t length = 0;
-  for (const std::size_t window : best(brief_)) {
+  for (const std::size_t window : was_brief_ ? best(brief_) : spread()) {
     // The middle of each, in equal parts.
     const std::int64_t each = options_.length / static_cast<std::int64_t>(options_.whole);
     const history::WallRange& wall = windows_[window].wall;
@@ -182,7 +191,7 @@ std::vector<Look> Search::begin_whole() {
   if (options_.method == Method::exhaustive) {
     for (std::size_t i = 0; i < windows_.size(); ++i) chosen.push_back(i);
   } else {
-    chosen = best(brief_);
+    chosen = was_brief_ ? best(brief_) : spread();
   }
   for (const std::size_t window : chosen)
     looks.push_back(look(window, windows_[window].slices, windows_[window].wall, false));

@@ -25,7 +25,8 @@ constexpr std::array<std::string_view, 3> kMethodNames{"windows", "compose", "ex
 struct SearchedPage {
   struct Patch {
     history::WallRange wall;
-    /// That are remembered of it, and those of them that stand out, which alone are looked at first.
+    /// That are remembered of it, and those of them that stand out, which alone are looked at first. Of a
+    /// page without a sketch all are said to stand out: it is read whole for the first look, too.
     std::int64_t tokens = 0, standing_out = 0;
   };
   /// In the order of time; at least one.
@@ -45,7 +46,7 @@ struct Look {
   /// In the order of time.
   std::vector<Slice> slices;
   history::WallRange wall;
-  /// Only the tokens that stand out; otherwise all.
+  /// Only the tokens that stand out, of pages that have a sketch; otherwise all.
   bool is_brief = false;
 };
 
@@ -111,6 +112,8 @@ class Search {
   std::int64_t tokens_of(std::span<const Slice> slices, bool is_brief) const;
   /// Of windows with log odds, the best that begin apart.
   std::vector<std::size_t> best(const std::vector<std::pair<double, std::size_t>>& odds) const;
+  /// As many as `best`, wherever: where nothing stands out, what is there is there all the time.
+  std::vector<std::size_t> spread() const;
   Look look(std::size_t window, std::span<const Slice> slices, const history::WallRange& wall, bool is_brief);
   std::vector<Look> begin_brief();
   std::vector<Look> begin_whole();
@@ -133,6 +136,8 @@ class Search {
   std::map<std::size_t, UnderWay> looks_;
   std::size_t ids_ = 0;
   std::vector<std::pair<double, std::size_t>> brief_;
+  /// Something stood out.
+  bool was_brief_ = false;
   std::vector<Window> whole_;
   Result result_;
 };

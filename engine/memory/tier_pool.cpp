@@ -30,7 +30,7 @@ std::uint64_t TierPool::used_by(const std::string& camera) const {
 
 double TierPool::worth_of(const Page& page, const Uses& uses, base::Clock::WallTime newest) {
   const double hours = std::chrono::duration<double, std::ratio<3600>>(newest - page.to).count();
-  return (1 + page.change + uses.hits + 2 * uses.alerts) / (1 + std::max(0.0, hours));
+  return (1 + page.change + uses.hits + (uses.is_alerted ? 2 : 0)) / (1 + std::max(0.0, hours));
 }
 
 double TierPool::rank_of(const Camera& camera, const Entry& entry) const {
@@ -50,7 +50,8 @@ std::vector<std::uint64_t> TierPool::order_of(const std::string& camera) const {
   return order;
 }
 
-std::optional<std::vector<std::uint64_t>> TierPool::put(const std::string& camera, const Page& page) {
+std::optional<std::vector<std::uint64_t>> TierPool::put(const std::string& camera, const Page& page,
+                                                        const Uses& uses) {
   if (places_.contains(page.id)) throw std::invalid_argument("this page is in the tier already");
   if (page.bytes > bytes_) return std::nullopt;
   // What goes is found first, so that nothing has gone where it does not suffice.
@@ -88,7 +89,7 @@ std::optional<std::vector<std::uint64_t>> TierPool::put(const std::string& camer
   }
   for (const std::uint64_t id : gone) remove(id);
   Camera& to = cameras_[camera];
-  to.pages.emplace(page.id, Entry{page, {}, ++uses_});
+  to.pages.emplace(page.id, Entry{page, uses, ++uses_});
   to.used += page.bytes;
   to.newest = std::max(to.newest, page.to);
   places_.emplace(page.id, camera);
@@ -126,13 +127,6 @@ void TierPool::hit(std::uint64_t id) {
   Entry& entry = cameras_.at(place->second).pages.at(id);
   ++entry.uses.hits;
   entry.used = ++uses_;
-}
-
-void TierPool::alert(const std::string& camera, base::Clock::WallTime from, base::Clock::WallTime to) {
-  const auto found = cameras_.find(camera);
-  if (found == cameras_.end()) return;
-  for (auto& [id, entry] : found->second.pages)
-    if (entry.page.from < to && from < entry.page.to) ++entry.uses.alerts;
 }
 
 }  // namespace vigil::memory

@@ -35,6 +35,12 @@ class TierPool {
     /// Of the groups of its pictures, those that were worth keeping: from 0 to 1.
     double change = 0;
   };
+  struct Uses {
+    /// Questions that have read it.
+    int hits = 0;
+    /// A rule has said "Yes" of it.
+    bool is_alerted = false;
+  };
 
   explicit TierPool(std::uint64_t bytes, Eviction eviction = Eviction::value)
       : bytes_(bytes), eviction_(eviction) {}
@@ -46,8 +52,13 @@ class TierPool {
 
   /// Puts a page in, and returns which ones have gone for it: of the camera that has most beyond its share,
   /// the worst, until there is room. Nothing, and nothing changes, where there is none: the page is larger
-  /// than what its camera has, and than what is lent. Throws std::invalid_argument for an id that is there.
-  std::optional<std::vector<std::uint64_t>> put(const std::string& camera, const Page& page);
+  /// than what its camera has, and than what is lent. `uses`: what is known of it already. Throws
+  /// std::invalid_argument for an id that is there.
+  std::optional<std::vector<std::uint64_t>> put(const std::string& camera, const Page& page,
+                                                const Uses& uses);
+  std::optional<std::vector<std::uint64_t>> put(const std::string& camera, const Page& page) {
+    return put(camera, page, Uses());
+  }
   /// False if it is not there.
   bool remove(std::uint64_t id);
   /// It has so many bytes from now on, not more than before; nothing of a page that is not there.
@@ -55,8 +66,6 @@ class TierPool {
 
   /// A question has read it. Of a page that is not there, nothing.
   void hit(std::uint64_t id);
-  /// Something was told of what the camera saw in [from, to).
-  void alert(const std::string& camera, base::Clock::WallTime from, base::Clock::WallTime to);
 
   bool contains(std::uint64_t id) const { return places_.contains(id); }
   std::uint64_t bytes() const { return bytes_; }
@@ -65,12 +74,8 @@ class TierPool {
   /// A camera's pages, the one that goes first in front; of equal ones, the one with the lower id.
   std::vector<std::uint64_t> order_of(const std::string& camera) const;
 
-  struct Uses {
-    int hits = 0;
-    int alerts = 0;
-  };
-  /// (1 + change + hits + 2 alerts) / (1 + age in hours): what changes, was asked about or told of is kept
-  /// longer.
+  /// (1 + change + hits + 2 if it is alerted) / (1 + age in hours): what changes, was asked about or told of
+  /// is kept longer.
   static double worth_of(const Page& page, const Uses& uses, base::Clock::WallTime newest);
 
  private:

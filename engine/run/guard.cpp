@@ -99,6 +99,9 @@ class GuardedMover final : public TokenMover {
   GuardedMover(std::unique_ptr<TokenMover> part, std::vector<kernels::Stream> streams)
       : streams_(std::move(streams)), part_(std::move(part)) {}
 
+  std::unique_ptr<kernels::HostMemory> make_memory(std::uint64_t most) const override {
+    return part_->make_memory(most);
+  }
   std::size_t bytes_of(kv::Form form, std::int64_t tokens) const override {
     return part_->bytes_of(form, tokens);
   }

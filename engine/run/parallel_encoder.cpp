@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/run/token_transfer.h"
+
 namespace vigil::run {
 namespace {
 
@@ -92,17 +94,9 @@ std::vector<model::VisualTokensPtr> ParallelEncoder::encode(std::span<const Patc
 
 model::VisualTokensPtr ParallelEncoder::bring(const model::VisualTokens& tokens,
                                               const kernels::Stream& from) const {
-  auto brought = std::make_shared<model::VisualTokens>();
-  brought->embeddings = kernels::Buffer(streams_.front(), tokens.embeddings.bytes());
+  auto brought = tokens_with(tokens, kernels::Buffer(streams_.front(), tokens.embeddings.bytes()));
   kernels::copy_across(from, tokens.embeddings.data(), streams_.front(), brought->embeddings.data(),
                        tokens.embeddings.bytes());
-  brought->dtype = tokens.dtype;
-  brought->width = tokens.width;
-  brought->kept = tokens.kept;
-  brought->seconds = tokens.seconds;
-  brought->duration = tokens.duration;
-  brought->intra = tokens.intra;
-  brought->encoded = tokens.encoded;
   return brought;
 }
 

@@ -54,6 +54,10 @@ kv::PageLayout StreamTokenMover::whole_layout() const {
   return layout;
 }
 
+std::unique_ptr<kernels::HostMemory> StreamTokenMover::make_memory(std::uint64_t most) const {
+  return std::make_unique<kernels::HostMemory>(lanes_.front().copies, most);
+}
+
 std::size_t StreamTokenMover::bytes_of(kv::Form form, std::int64_t tokens) const {
   return static_cast<std::size_t>(
       kv::form_bytes(form, whole_layout(), model_.folder->config.text.hidden_size, tokens));

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "engine/run/cached_model.h"
@@ -25,6 +26,7 @@ class StreamTokenMover final : public TokenMover {
   StreamTokenMover(const StreamTokenMover&) = delete;
   StreamTokenMover& operator=(const StreamTokenMover&) = delete;
 
+  std::unique_ptr<kernels::HostMemory> make_memory(std::uint64_t most) const override;
   std::size_t bytes_of(kv::Form form, std::int64_t tokens) const override;
   std::optional<MovedTokens> pack(std::span<const std::int32_t> slots, kv::Form form,
                                   kernels::HostMemory& to) override;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -40,6 +41,9 @@ struct MovedTokens {
 class TokenMover {
  public:
   virtual ~TokenMover() = default;
+
+  /// Memory of the host as copies from and to these devices want it, so many bytes of it at most.
+  virtual std::unique_ptr<kernels::HostMemory> make_memory(std::uint64_t most) const = 0;
 
   /// Bytes of so many tokens in this form.
   virtual std::size_t bytes_of(kv::Form form, std::int64_t tokens) const = 0;

@@ -11,20 +11,6 @@
 namespace vigil::run {
 namespace {
 
-/// All but the embeddings, which have room on this stream's device.
-std::shared_ptr<model::VisualTokens> like(const model::VisualTokens& tokens, const kernels::Stream& stream) {
-  auto made = std::make_shared<model::VisualTokens>();
-  made->embeddings = kernels::Buffer(stream, tokens.bytes());
-  made->dtype = tokens.dtype;
-  made->width = tokens.width;
-  made->kept = tokens.kept;
-  made->seconds = tokens.seconds;
-  made->duration = tokens.duration;
-  made->intra = tokens.intra;
-  made->encoded = tokens.encoded;
-  return made;
-}
-
 template <typename Copy>
 void guarded(const Copy& copy) {
   try {
@@ -37,12 +23,27 @@ void guarded(const Copy& copy) {
 
 }  // namespace
 
+std::shared_ptr<model::VisualTokens> tokens_with(const model::VisualTokens& like,
+                                                 kernels::Buffer embeddings) {
+  auto made = std::make_shared<model::VisualTokens>();
+  made->embeddings = std::move(embeddings);
+  made->dtype = like.dtype;
+  made->width = like.width;
+  made->kept = like.kept;
+  made->standing_out = like.standing_out;
+  made->seconds = like.seconds;
+  made->duration = like.duration;
+  made->intra = like.intra;
+  made->encoded = like.encoded;
+  return made;
+}
+
 TokenTransfer::TokenTransfer(kernels::Stream stream)
     : device_(std::move(stream)), host_(kernels::Stream::cpu(1)) {}
 
 model::VisualTokensPtr TokenTransfer::to_host(const model::VisualTokensPtr& tokens) const {
   if (!tokens || tokens->bytes() == 0 || device_.kind() == kernels::DeviceKind::cpu) return tokens;
-  const auto made = like(*tokens, host_);
+  const auto made = tokens_with(*tokens, kernels::Buffer(host_, tokens->bytes()));
   guarded([&] {
     kernels::download(device_, made->embeddings.data(), tokens->embeddings.data(), tokens->bytes());
   });
@@ -51,7 +52,7 @@ model::VisualTokensPtr TokenTransfer::to_host(const model::VisualTokensPtr& toke
 
 model::VisualTokensPtr TokenTransfer::to_device(const model::VisualTokensPtr& tokens) const {
   if (!tokens || tokens->bytes() == 0 || device_.kind() == kernels::DeviceKind::cpu) return tokens;
-  const auto made = like(*tokens, device_);
+  const auto made = tokens_with(*tokens, kernels::Buffer(device_, tokens->bytes()));
   guarded([&] {
     kernels::upload(device_, made->embeddings.data(), tokens->embeddings.data(), tokens->bytes());
     // Memory comes in the order of this stream, and is read on others.

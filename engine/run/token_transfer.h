@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 
 #include "engine/model/vision/visual_tokens.h"
+#include "kernels/device/buffer.h"
 #include "kernels/device/stream.h"
 
 namespace vigil::run {
@@ -25,6 +27,9 @@ class TokenTransfer {
   kernels::Stream device_;
   kernels::Stream host_;
 };
+
+/// All but the embeddings of tokens, with others in their place.
+std::shared_ptr<model::VisualTokens> tokens_with(const model::VisualTokens& like, kernels::Buffer embeddings);
 
 /// Tokens in the host's memory: all but the embeddings are those of `like`, which has none, and these are a
 /// copy of its `bytes()`.

@@ -135,9 +135,11 @@ TowerEncoder::Part TowerEncoder::part_of(const PatchFrames& patch) {
   const std::int64_t width = part.grid.w / vision.spatial_merge_size;
   part.encoded = groups_of(patch);
   part.kept = patch.kept;
-  for (const base::GridMask* mask : {&part.encoded, part.kept ? &*part.kept : &part.encoded})
-    if (mask->height() != height || mask->width() != width)
-      throw std::invalid_argument("groups of another size than their frames cannot be encoded");
+  const auto is_other = [&](const std::optional<base::GridMask>& mask) {
+    return mask && (mask->height() != height || mask->width() != width);
+  };
+  if (is_other(part.encoded) || is_other(part.kept) || is_other(patch.standing_out))
+    throw std::invalid_argument("groups of another size than their frames cannot be encoded");
   if (part.grid.h % vision.spatial_merge_size != 0 || part.grid.w % vision.spatial_merge_size != 0)
     return part;  // the tower says what is wrong with it
   if (!part.kept) {
@@ -243,6 +245,7 @@ std::vector<model::VisualTokensPtr> TowerEncoder::encode_pass(std::span<const Pa
     auto tokens = std::make_shared<model::VisualTokens>();
     tokens->width = made.cols;
     tokens->kept = part.kept.value_or(part.encoded);
+    if (patches[i].standing_out) tokens->standing_out = patches[i].standing_out->within(tokens->kept);
     tokens->encoded = part.encoded.count();
     tokens->seconds = patches[i].seconds;
     tokens->duration = patches[i].duration;

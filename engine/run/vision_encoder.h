@@ -40,6 +40,8 @@ struct PatchFrames {
   std::optional<base::GridMask> kept = std::nullopt;
   /// Which squares of the frames have pixels; absent: all. Those of others are not looked at.
   std::optional<base::GridMask> pixels = std::nullopt;
+  /// The few that differ most from what is usual there, of which the tokens say so; absent: nobody said.
+  std::optional<base::GridMask> standing_out = std::nullopt;
   /// Whose frames they are. Only for what is to be remembered.
   std::string camera = {};
   /// One of the frames refers to no other (an I-frame).

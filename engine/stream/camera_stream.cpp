@@ -55,11 +55,11 @@ void CameraStream::restore(std::span<const RememberedPatch> patches, kv::Book::C
   if (patches.empty()) throw std::invalid_argument("nothing is remembered");
   if (!policy_->keeps_keys() || !patches_.empty() || first_ > 0)
     throw std::logic_error("a stream that has begun, or keeps no keys, cannot go on with others");
-  std::int64_t before = -1, tokens = 0;
+  // Above two frames a second patches share a time (`model::time_interval`).
+  std::int64_t before = 0, tokens = 0;
   for (const RememberedPatch& patch : patches) {
-    if (patch.time <= before || patch.time > std::numeric_limits<std::int32_t>::max() / 2)
-      throw std::invalid_argument(
-          "the times of what is remembered do not ascend, or no position can tell them");
+    if (patch.time < before || patch.time > std::numeric_limits<std::int32_t>::max() / 2)
+      throw std::invalid_argument("the times of what is remembered descend, or no position can tell them");
     if (!patch.has_keys && !has_embeddings(*patch.tokens))
       throw std::invalid_argument("of a patch that is remembered neither keys nor embeddings are there");
     before = patch.time;
@@ -104,6 +104,11 @@ void CameraStream::slide(std::int64_t first, Leaving why) {
   offer({first_, first_ + gone}, why, false);
   patches_.erase(patches_.begin(), patches_.begin() + gone);
   first_ += gone;
+}
+
+void CameraStream::show(bool is_computed_anew) {
+  if (!policy_->keeps_keys()) return offer(patches(), Leaving::shown, false);
+  if (!is_computed_anew) offer(keyed_, Leaving::shown, true);
 }
 
 std::int64_t CameraStream::visual_tokens(const PatchRange& range) const {

@@ -89,7 +89,7 @@ class CameraStream {
   /// as if it had been computed, as soon as somebody has written the keys and values of those that have some
   /// into their `slots`. Those of the others the policy has to choose, with each window. Takes pages from the
   /// claim. Once what it keeps was given back, a window of patches without embeddings cannot be placed.
-  /// Throws std::invalid_argument for no patches, for times that do not ascend or that no position can tell,
+  /// Throws std::invalid_argument for no patches, for times that descend or that no position can tell,
   /// and for patches with neither keys nor embeddings: nothing has changed then.
   void restore(std::span<const RememberedPatch> patches, kv::Book::Claim& claim);
   /// The slots of all its tokens whose keys are there, oldest first. Until it changes.
@@ -151,6 +151,10 @@ class CameraStream {
   void evict(Leaving why = Leaving::evicted);
   /// The same, of a window that was placed and is not computed to its end: nothing of it is anybody's.
   void discard();
+  /// Offers the sink the patches that are there, and none of them goes: those whose keys are there, which are
+  /// left out while a window's policy has some of them computed anew; under a policy that keeps no keys, all
+  /// that were never offered.
+  void show(bool is_computed_anew = false);
   /// Pages that it keeps for later windows.
   bool keeps_pages() const { return keys_.size() > 0; }
   /// Those of them that nobody else sees.

@@ -18,10 +18,11 @@
 namespace vigil::stream {
 
 /// slid: no later window shows them; forgotten: the camera's budget is too small for them; evicted: others
-/// wanted their room, or the book did not let them be kept; closed: the stream has ended.
-enum class Leaving : std::uint8_t { slid, forgotten, evicted, closed };
+/// wanted their room, or the book did not let them be kept; closed: the stream has ended; shown: they stay,
+/// and somebody wants to know of them now.
+enum class Leaving : std::uint8_t { slid, forgotten, evicted, closed, shown };
 
-constexpr std::array<std::string_view, 4> kLeavingNames{"slid", "forgotten", "evicted", "closed"};
+constexpr std::array<std::string_view, 5> kLeavingNames{"slid", "forgotten", "evicted", "closed", "shown"};
 
 constexpr std::string_view name_of(Leaving why) {
   return kLeavingNames[static_cast<std::size_t>(why)];
@@ -54,9 +55,10 @@ struct LeavingTokens {
   PatchRange range() const { return {patches.front().number, patches.back().number + 1}; }
 };
 
-/// Is offered what a stream has computed and keeps no longer, before its pages are free. Only keys that were
-/// computed to their end, and are a stream's: windows under a policy that keeps no keys have none. A patch
-/// comes again where its keys were computed again.
+/// Is offered what a stream has computed and keeps no longer, before its pages are free; and what it still
+/// keeps, if that is wanted. Only keys that were computed to their end, and are a stream's: windows under a
+/// policy that keeps no keys have none. A patch comes again where its keys were computed again, and when it
+/// leaves after it was shown.
 class PageSink {
  public:
   virtual ~PageSink() = default;
@@ -66,7 +68,8 @@ class PageSink {
 
   /// Called in the desk's thread; what it takes long for, it does elsewhere, with the view. Passes that wrote
   /// the keys may still be on their way to a device: what reads them there is submitted behind these. What it
-  /// holds, the desk has no room for until it lets go.
+  /// holds, the desk has no room for until it lets go; of what stays (`shown`), it lets go before its stream
+  /// is asked again, which would write to copies.
   virtual void take(LeavingTokens tokens) noexcept = 0;
 
   /// The desk has a window that lacks room: what can be let go of is, before others give theirs.

@@ -112,6 +112,22 @@ void StreamDesk::leave_to(std::shared_ptr<PageSink> sink) {
   for (auto& [camera, stream] : streams_) stream.stream.leave_to(sink_, camera, stream.run);
 }
 
+std::optional<WindowId> StreamDesk::show(const std::string& camera) {
+  const auto entry = streams_.find(camera);
+  if (entry == streams_.end()) return std::nullopt;
+  Stream& stream = entry->second;
+  stream.stream.show(stream.placing && window(*stream.placing).placed->tokens.refreshed > 0);
+  if (stream.open.empty()) return std::nullopt;
+  return window(stream.open.front()).id;
+}
+
+bool StreamDesk::is_open(const WindowId& id) const {
+  const auto stream = streams_.find(id.camera);
+  if (stream == streams_.end()) return false;
+  const std::vector<Key>& open = stream->second.open;
+  return std::find(open.begin(), open.end(), Key{id.epoch, id.number}) != open.end();
+}
+
 void StreamDesk::reserve_texts() {
   std::int64_t most = 0;
   for (const auto& [camera, stream] : streams_) most = std::max(most, stream.texts);

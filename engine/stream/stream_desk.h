@@ -181,6 +181,14 @@ class StreamDesk final : public run::WorkSource {
   /// Where keys and values of all streams go when they leave them, from now on; null: nowhere.
   void leave_to(std::shared_ptr<PageSink> sink);
 
+  /// Offers the sink what the camera's stream still has, as `Leaving::shown`: no window and no answer depends
+  /// on it. Of patches that no window has shown yet, a policy that keeps keys has none. Returns the window of
+  /// it that is to be answered next, after which (`is_open`) there may be more; nothing if there is none, or
+  /// no stream.
+  std::optional<WindowId> show(const std::string& camera);
+  /// Whether this window of a camera was asked, and has no answers and no other end yet.
+  bool is_open(const WindowId& window) const;
+
   /// Tokens that streams may keep together between windows: all but those in reserve for texts.
   std::int64_t most_kept() const {
     return std::max<std::int64_t>(0, book_.pages() - book_.reserve()) * book_.page_tokens();

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,17 @@ struct StoredPage {
   std::vector<EntryValue> values;
 };
 
+/// What pages of one form come to.
+struct PageSum {
+  std::uint64_t pages = 0;
+  std::uint64_t bytes = 0;
+  WallRange wall;
+  /// The lowest number.
+  std::uint64_t first = 0;
+
+  void add(const PageSum& more);
+};
+
 /// Does not change once it is shared.
 struct StoredPart {
   PartKey key;
@@ -35,6 +47,8 @@ struct StoredPart {
   /// Of the file as it was found; 0 if there is none.
   std::uint64_t file_bytes = 0;
   std::vector<StoredPage> pages;
+  /// By form.
+  std::map<std::uint8_t, PageSum> sums;
 
   std::uint64_t bytes() const;
   /// Whether its record lies within the file.
@@ -81,23 +95,37 @@ class Catalog {
   /// In the order of hours and numbers.
   std::vector<StoredPartPtr> parts(const CameraId& camera) const;
   std::vector<StoredPartPtr> parts(const HourKey& hour) const;
+  /// Those of which each form is over.
+  std::vector<StoredPartPtr> over(std::span<const Expiry> expiries) const;
+  /// Hours of which nothing is left without these.
+  std::vector<HourKey> hours_without(const std::vector<StoredPartPtr>& gone) const;
   std::vector<CameraId> cameras() const;
   /// Of all its pages.
   std::vector<std::pair<std::uint64_t, std::vector<EntryValue>>> values(const CameraId& camera) const;
 
   std::vector<KeptPage> pages(const CameraId& camera, const WallRange& wall, const DamageBook& damage) const;
   std::vector<CameraSummary> list(const DamageBook& damage) const;
+  std::vector<HourSummary> hours(const std::optional<CameraId>& camera) const;
 
   /// By id.
   std::map<std::uint64_t, Erasure>& erasures() { return erasures_; }
   const std::map<std::uint64_t, Erasure>& erasures() const { return erasures_; }
   bool is_erased(const CameraId& camera, const WallRange& page) const;
+  /// Whether one of its pages is.
+  bool has_erased(const StoredPart& part) const;
 
  private:
   struct Camera {
     std::map<std::pair<std::uint32_t, std::uint64_t>, StoredPartPtr> parts;
     std::map<std::uint64_t, Place> pages;
+    /// By hour and form, of what is erased, too.
+    std::map<std::pair<std::uint32_t, std::uint8_t>, PageSum> sums;
   };
+
+  /// Adds what a camera has of an hour.
+  void count(Camera& camera, std::uint32_t hour) const;
+  std::vector<WallRange> erased(const CameraId& camera) const;
+  void add_hours(const CameraId& id, const Camera& camera, std::vector<HourSummary>& to) const;
 
   std::map<CameraId, Camera> cameras_;
   std::map<std::uint64_t, Erasure> erasures_;

@@ -9,9 +9,11 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/durable.h"
+#include "base/private_file.h"
 #include "engine/kv/history/byte_codec.h"
 #include "engine/kv/history/history_error.h"
 
@@ -74,12 +76,15 @@ SecretKey SecretKey::random() {
 }
 
 SecretKey SecretKey::of_file(const std::filesystem::path& file) {
-  const std::string name = "history: key file " + file.string();
+  const std::string name = file.string();
   // One more than the longest, to see that it ends.
   std::array<char, 67> text{};
   std::size_t size = 0;
   try {
     const base::Descriptor opened = base::open_file(file, O_RDONLY);
+    struct stat status {};
+    if (::fstat(opened.number(), &status) != 0) throw base::FileError(file, "cannot look at it", errno);
+    if (const auto fault = base::fault_of_privacy(status)) throw HistoryError(name + ": " + *fault);
     while (size < text.size()) {
       const ssize_t got = ::read(opened.number(), text.data() + size, text.size() - size);
       if (got < 0 && errno == EINTR) continue;
@@ -88,7 +93,7 @@ SecretKey SecretKey::of_file(const std::filesystem::path& file) {
       size += static_cast<std::size_t>(got);
     }
   } catch (const base::FileError& error) {
-    throw HistoryError(std::string("history: key file ") + error.what());
+    throw HistoryError(error.what());
   }
   SecretKey key;
   bool right = true;

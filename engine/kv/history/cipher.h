@@ -28,8 +28,8 @@ class SecretKey {
 
   /// By OpenSSL's generator. Throws HistoryError if that has nothing to give.
   static SecretKey random();
-  /// Of a file that holds 32 bytes, or 64 hexadecimal digits and perhaps an end of line. Throws HistoryError,
-  /// whose text has nothing of the file.
+  /// Of a file that holds 32 bytes, or 64 hexadecimal digits and perhaps an end of line (`openssl rand -hex
+  /// 32`), and that is open to its owner alone. Throws HistoryError, whose text has nothing of the file.
   static SecretKey of_file(const std::filesystem::path& file);
 
   std::span<const std::uint8_t, 32> bytes() const { return bytes_; }

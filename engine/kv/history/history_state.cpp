@@ -52,6 +52,22 @@ class Loading {
     }
   }
 
+  /// Behind the erasures, of which one may be known by its file alone. Rows that say nothing go.
+  void take_notes(const std::vector<std::pair<CameraId, std::string>>& rows) {
+    for (const auto& [camera, row] : rows) {
+      auto notes = decode_notes(camera, row, master_ ? &*master_ : nullptr);
+      if (notes) {
+        state_.notes.emplace(camera, std::move(*notes));
+      } else {
+        batch_.remove_notes(camera);
+      }
+    }
+    NoteChanges changes(state_.notes);
+    changes.cut(state_.catalog.erasures());
+    changes.put(batch_, master_);
+    std::move(changes).settle(state_.notes);
+  }
+
   void take_parts(const std::vector<IndexContent::Part>& rows, const std::set<std::uint64_t>& refused) {
     for (const IndexContent::Part& row : rows) {
       see(row.key.part);
@@ -192,7 +208,9 @@ void settle_format(const HistoryFolder& folder, const std::optional<std::string>
     format = new_format(master);
   }
   check_format(format, master, name);
-  if (!whole) {
+  std::string newest = of_newest_layout(format);
+  if (!whole || newest != format) {
+    format = std::move(newest);
     base::NewFile file(folder.format());
     file.write(format);
     file.commit();
@@ -207,6 +225,15 @@ HistoryFolder make_history_folder(const fs::path& path) {
   base::make_folders(folder.parts());
   fs::permissions(path, fs::perms::owner_all);
   return folder;
+}
+
+void check_space(const HistoryFolder& folder, std::uint64_t bytes, std::uintmax_t keep_free) {
+  std::error_code error;
+  const auto space = fs::space(folder.path, error);
+  if (error || space.available >= bytes + keep_free) return;
+  throw HistoryError("history " + folder.path.string() + ": no space left on the disk (" +
+                     std::to_string(space.available >> 20U) + " MiB; " + std::to_string(keep_free >> 20U) +
+                     " MiB are kept free)");
 }
 
 base::Descriptor lock_history(const HistoryFolder& folder) {
@@ -239,6 +266,7 @@ OpenedHistory open_history(const HistoryFolder& folder, PartFiles& files,
   settle_format(folder, content.format, content.parts.empty() && files.list().empty(), master,
                 loading.batch());
   loading.take_erasures(folder, std::move(content.erasures), index_lost);
+  loading.take_notes(content.notes);
   loading.take_keys(content.keys);
   loading.take_parts(content.parts, refused);
   loading.take_files(content.removed, refused);

@@ -11,6 +11,7 @@
 #include "base/descriptor.h"
 #include "engine/kv/history/catalog.h"
 #include "engine/kv/history/index_database.h"
+#include "engine/kv/history/note_changes.h"
 #include "engine/kv/history/part_file.h"
 #include "engine/kv/history/part_maker.h"
 
@@ -21,6 +22,7 @@ struct HistoryState {
   /// By which the next part of an hour is encrypted.
   std::map<HourKey, PartSecret> secrets;
   std::map<CameraId, std::uint64_t> last_pages;
+  CameraNotes notes;
   std::uint64_t next_part = 1;
   std::uint64_t next_erasure = 1;
   /// Parts that count no more, and whose files may still be there.
@@ -41,6 +43,8 @@ struct HistoryFolder {
 /// Makes it, or has it be its owner's alone: what is there is what cameras saw. Throws base::FileError, and
 /// std::filesystem::filesystem_error.
 HistoryFolder make_history_folder(const std::filesystem::path& path);
+/// Throws HistoryError if so many bytes more would leave less than `keep_free` of the disk.
+void check_space(const HistoryFolder& folder, std::uint64_t bytes, std::uintmax_t keep_free);
 /// Whoever has the descriptor has the folder. Throws HistoryError if somebody has, and base::FileError.
 base::Descriptor lock_history(const HistoryFolder& folder);
 

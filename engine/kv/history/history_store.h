@@ -112,6 +112,22 @@ struct CameraSummary {
   friend bool operator==(const CameraSummary&, const CameraSummary&) = default;
 };
 
+/// Of a camera's hour, the pages of one form.
+struct HourSummary {
+  CameraId camera;
+  std::uint32_t hour = 0;
+  std::uint8_t form = 0;
+  std::uint64_t pages = 0;
+  /// Of their values.
+  std::uint64_t bytes = 0;
+  /// From the first page to the last.
+  WallRange wall;
+  /// The lowest number.
+  std::uint64_t first_page = 0;
+
+  friend bool operator==(const HourSummary&, const HourSummary&) = default;
+};
+
 struct VerifyReport {
   /// Pages of which all values could be read, and others.
   std::uint64_t whole = 0;
@@ -132,11 +148,30 @@ struct Erasure {
   friend bool operator==(const Erasure&, const Erasure&) = default;
 };
 
-/// Hours of a camera before this one are over.
+/// Hours of a camera before this one are over: all that is there, or pages of one form alone.
 struct Expiry {
   CameraId camera;
   std::uint32_t before_hour = 0;
+  std::optional<std::uint8_t> form = std::nullopt;
+  std::uint32_t from_hour = 0;
+
+  bool covers(std::uint32_t hour, std::uint8_t of_form) const {
+    return from_hour <= hour && hour < before_hour && (!form || *form == of_form);
+  }
+  friend bool operator==(const Expiry&, const Expiry&) = default;
 };
+
+/// Why nothing was kept of some time: a number that is the caller's to give a meaning.
+struct Note {
+  CameraId camera;
+  WallRange wall;
+  std::uint8_t why = 0;
+
+  friend bool operator==(const Note&, const Note&) = default;
+};
+
+/// Of a camera at most: those that end first are forgotten first.
+inline constexpr std::size_t kMostNotes = 1024;
 
 struct Removed {
   std::size_t pages = 0;
@@ -173,15 +208,27 @@ class HistoryStore {
   virtual Removed finish_erasures() = 0;
   /// By id. Times stay known until they are forgotten.
   virtual std::vector<Erasure> erasures() const = 0;
-  /// No page of that time comes any more. Throws std::invalid_argument for one that is not finished, or not
-  /// there.
-  virtual void forget_erasure(std::uint64_t id) = 0;
+  /// No page of that time comes any more. With `why`, a note of that reason is what is known of it from then
+  /// on. Throws std::invalid_argument for one that is not finished, or not there.
+  virtual void forget_erasure(std::uint64_t id, std::optional<std::uint8_t> why) = 0;
 
-  /// Whole hours go, with the keys that they were encrypted by.
+  /// What these cover goes, and with the last part of an hour the key that it was encrypted by. Parts go
+  /// whole: one of several forms stays until all of them are over at once.
   virtual Removed retire(std::span<const Expiry> expiries) = 0;
+
+  /// When it returns, these lie on the disk, together. Those of a reason that meet or follow one another
+  /// become one. An erasure takes notes of its range along, also those that come later until it is forgotten;
+  /// and hours that are over theirs, unless it is for one form. They are in the index alone: whoever loses
+  /// that loses them.
+  virtual void note(std::span<const Note> notes) = 0;
+  /// Those that meet this range, ascending by their beginning, then by the reason.
+  virtual std::vector<Note> notes(const CameraId& camera, const WallRange& wall) const = 0;
 
   /// Cameras that have pages, in the order of their names.
   virtual std::vector<CameraSummary> list() const = 0;
+  /// Of all cameras, or of one; ascending by camera, hour and form. What it costs goes by the hours that
+  /// there are, and not by their pages.
+  virtual std::vector<HourSummary> hours(const std::optional<CameraId>& camera) const = 0;
   /// Reads all pages, or those of one camera.
   virtual VerifyReport verify(const std::optional<CameraId>& camera) const = 0;
 };

@@ -16,6 +16,7 @@ constexpr char kErasure = 'e';
 constexpr char kFormat = 'f';
 constexpr char kRemoved = 'r';
 constexpr char kMark = 'm';
+constexpr char kNotes = 'g';
 
 rocksdb::Options index_options() {
   rocksdb::Options options = kv::database_options();
@@ -73,6 +74,12 @@ bool take(IndexContent& content, char kind, std::string_view key, std::string_vi
         return true;
       }
       return false;
+    case kNotes: {
+      auto camera = decode_camera(key);
+      if (!camera) return false;
+      content.notes.emplace_back(std::move(*camera), value);
+      return true;
+    }
     case kRemoved:
       if (const auto part = number_in(key)) {
         content.removed.push_back(*part);
@@ -132,6 +139,14 @@ void IndexBatch::put_erasure(const Erasure& erasure) {
 
 void IndexBatch::remove_erasure(std::uint64_t id) {
   remove(index_.others_, number_key(kErasure, id));
+}
+
+void IndexBatch::put_notes(const CameraId& camera, std::string_view notes) {
+  put(index_.others_, kNotes + encode(camera), notes);
+}
+
+void IndexBatch::remove_notes(const CameraId& camera) {
+  remove(index_.others_, kNotes + encode(camera));
 }
 
 void IndexBatch::put_format(std::string_view text) {

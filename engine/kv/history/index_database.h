@@ -39,6 +39,8 @@ class IndexBatch {
   void put_last_page(const CameraId& camera, std::uint64_t number);
   void put_erasure(const Erasure& erasure);
   void remove_erasure(std::uint64_t id);
+  void put_notes(const CameraId& camera, std::string_view notes);
+  void remove_notes(const CameraId& camera);
   void put_format(std::string_view text);
   bool empty() const { return batch_.Count() == 0; }
 
@@ -63,6 +65,7 @@ struct IndexContent {
   std::vector<std::pair<HourKey, std::string>> keys;
   std::vector<std::pair<CameraId, std::uint64_t>> last_pages;
   std::vector<Erasure> erasures;
+  std::vector<std::pair<CameraId, std::string>> notes;
   std::optional<std::string> format;
 };
 

@@ -5,12 +5,15 @@
 #include <stdexcept>
 
 #include "engine/kv/history/history_store.h"
+#include "engine/kv/history/note_list.h"
 
 namespace vigil::history {
 namespace {
 
 struct MemoryPage {
   KeptPage kept;
+  /// What it was put with, and goes with.
+  std::uint64_t part = 0;
   std::vector<std::shared_ptr<const std::vector<std::byte>>> values;
 };
 
@@ -23,12 +26,13 @@ class MemoryHistoryStore final : public HistoryStore {
     for (const GivenPage& page : part.pages)
       if (pages.contains(page.info.number)) throw std::invalid_argument("history: a page is there already");
     PutReport report;
+    ++last_part_;
     for (const GivenPage& page : part.pages) {
       if (is_erased(part.camera, page.info)) {
         ++report.erased;
         continue;
       }
-      MemoryPage kept{{page.info, part.hour, {}}, {}};
+      MemoryPage kept{{page.info, part.hour, {}}, last_part_, {}};
       for (const GivenValue& value : page.values) {
         kept.kept.values.push_back({value.layers, static_cast<std::uint32_t>(value.bytes.size()), false});
         kept.values.push_back(
@@ -70,6 +74,7 @@ class MemoryHistoryStore final : public HistoryStore {
     if (wall.to < wall.from) throw std::invalid_argument("history: a range that ends before it begins");
     const std::lock_guard lock(mutex_);
     erasures_.push_back({++last_erasure_, camera, wall, false});
+    cut_notes();
     return last_erasure_;
   }
 
@@ -86,21 +91,66 @@ class MemoryHistoryStore final : public HistoryStore {
     return erasures_;
   }
 
-  void forget_erasure(std::uint64_t id) override {
+  void forget_erasure(std::uint64_t id, std::optional<std::uint8_t> why) override {
     const std::lock_guard lock(mutex_);
     const auto erasure = std::find_if(erasures_.begin(), erasures_.end(),
                                       [&](const Erasure& each) { return each.id == id && each.finished; });
     if (erasure == erasures_.end()) throw std::invalid_argument("history: no such erasure that is finished");
+    const Erasure forgotten = std::move(*erasure);
     erasures_.erase(erasure);
+    if (why) notes_[forgotten.camera].add({forgotten.wall, *why});
+    cut_notes();
   }
 
   Removed retire(std::span<const Expiry> expiries) override {
     const std::lock_guard lock(mutex_);
-    return remove_pages([&](const CameraId& camera, const MemoryPage& page) {
+    const auto is_over = [&](const CameraId& camera, const MemoryPage& page) {
       return std::any_of(expiries.begin(), expiries.end(), [&](const Expiry& each) {
-        return each.camera == camera && page.kept.hour < each.before_hour;
+        return each.camera == camera && each.covers(page.kept.hour, page.kept.info.form);
       });
-    });
+    };
+    for (const Expiry& each : expiries) notes_[each.camera].cut(each);
+    std::set<std::uint64_t> stay;
+    for (const auto& [camera, pages] : cameras_)
+      for (const auto& [number, page] : pages)
+        if (!is_over(camera, page)) stay.insert(page.part);
+    return remove_pages([&](const CameraId&, const MemoryPage& page) { return !stay.contains(page.part); });
+  }
+
+  void note(std::span<const Note> notes) override {
+    check_notes(notes);
+    const std::lock_guard lock(mutex_);
+    for (const Note& each : notes) notes_[each.camera].add({each.wall, each.why});
+    cut_notes();
+  }
+
+  std::vector<Note> notes(const CameraId& camera, const WallRange& wall) const override {
+    const std::lock_guard lock(mutex_);
+    return notes_of(notes_, camera, wall);
+  }
+
+  std::vector<HourSummary> hours(const std::optional<CameraId>& camera) const override {
+    const std::lock_guard lock(mutex_);
+    std::map<std::pair<HourKey, std::uint8_t>, HourSummary> hours;
+    for (const auto& [id, pages] : cameras_) {
+      if (camera && *camera != id) continue;
+      for (const auto& [number, page] : pages) {
+        if (is_erased(id, page.kept.info)) continue;
+        const WallRange wall = wall_of(page.kept.info);
+        const std::uint8_t form = page.kept.info.form;
+        HourSummary& hour = hours
+                                .try_emplace({{id, page.kept.hour}, form},
+                                             HourSummary{id, page.kept.hour, form, 0, 0, wall, number})
+                                .first->second;
+        ++hour.pages;
+        hour.bytes += page.kept.info.bytes;
+        hour.wall = {std::min(hour.wall.from, wall.from), std::max(hour.wall.to, wall.to)};
+      }
+    }
+    std::vector<HourSummary> result;
+    result.reserve(hours.size());
+    for (auto& [key, hour] : hours) result.push_back(std::move(hour));
+    return result;
   }
 
   std::vector<CameraSummary> list() const override {
@@ -140,6 +190,10 @@ class MemoryHistoryStore final : public HistoryStore {
     });
   }
 
+  void cut_notes() {
+    for (const Erasure& each : erasures_) notes_[each.camera].cut(each.wall);
+  }
+
   Value read_one(const CameraId& camera, const ValueName& name) const {
     const auto pages = cameras_.find(camera);
     if (pages == cameras_.end()) return Value(Missing::absent);
@@ -170,7 +224,8 @@ class MemoryHistoryStore final : public HistoryStore {
   std::map<CameraId, Pages> cameras_;
   std::map<CameraId, std::uint64_t> last_;
   std::vector<Erasure> erasures_;
-  std::uint64_t last_erasure_ = 0;
+  CameraNotes notes_;
+  std::uint64_t last_erasure_ = 0, last_part_ = 0;
 };
 
 }  // namespace

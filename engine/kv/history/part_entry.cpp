@@ -1,26 +1,21 @@
 #include "engine/kv/history/part_entry.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "engine/kv/history/byte_codec.h"
 #include "engine/kv/history/record.h"
+#include "engine/kv/history/sealed_row.h"
 
 namespace vigil::history {
 namespace {
 
 constexpr std::uint8_t kEntryVersion = 1;
-constexpr std::size_t kEntryPrefix = 2 + kNonceBytes;
 constexpr std::uint64_t kFooterMagic = 0x31444e4552545056;  // "VPTREND1"
 // Each of them takes at least so many bytes: no list is longer than its bytes allow.
 constexpr std::size_t kLeastPage = 2;
 constexpr std::size_t kLeastValue = 4;
-
-std::string_view tag_text(const Tag& tag) {
-  return {reinterpret_cast<const char*>(tag.data()), tag.size()};
-}
 
 std::string encode_body(const PartEntry& entry) {
   std::string body;
@@ -92,46 +87,14 @@ std::optional<PartEntry> decode_body(std::string_view body, std::size_t page_key
 }  // namespace
 
 std::string encode_entry(const PartEntry& entry, std::string_view key, const SecretKey* secret) {
-  std::string body = encode_body(entry);
-  const Nonce nonce = secret != nullptr ? new_nonce() : Nonce{};
-  std::string bytes;
-  ByteWriter writer(bytes);
-  writer.fixed(kEntryVersion);
-  writer.fixed(static_cast<std::uint8_t>(secret != nullptr ? 1 : 0));
-  writer.text({reinterpret_cast<const char*>(nonce.data()), nonce.size()});
-  if (secret != nullptr) {
-    Sealing sealing(*secret, nonce, std::string(key) + bytes);
-    sealing.add(bytes_of(body), reinterpret_cast<std::byte*>(body.data()));
-    bytes += body;
-    bytes += tag_text(sealing.finish());
-  } else {
-    bytes += body;
-    bytes += tag_text(sum_of(std::string(key) + bytes));
-  }
-  return bytes;
+  return seal_row(kEntryVersion, key, encode_body(entry), secret);
 }
 
 std::optional<PartEntry> decode_entry(std::string_view bytes, std::string_view key, const SecretKey* secret) {
-  ByteReader reader(bytes);
-  const auto version = reader.fixed<std::uint8_t>();
-  const auto sealed = reader.fixed<std::uint8_t>();
-  const std::string_view nonce_text = reader.text(kNonceBytes);
-  if (version != kEntryVersion || sealed != (secret != nullptr ? 1 : 0) || reader.left() < kTagBytes)
-    return std::nullopt;
-  std::string body(reader.text(reader.left() - kTagBytes));
-  Tag tag;
-  std::memcpy(tag.data(), bytes.data() + bytes.size() - kTagBytes, tag.size());
-  if (secret != nullptr) {
-    Nonce nonce;
-    std::memcpy(nonce.data(), nonce_text.data(), nonce.size());
-    const std::string bound = std::string(key).append(bytes.substr(0, kEntryPrefix));
-    const std::span<std::byte> sealed_body(reinterpret_cast<std::byte*>(body.data()), body.size());
-    if (!open_sealed(*secret, nonce, bound, sealed_body, tag)) return std::nullopt;
-  } else if (sum_of(std::string(key).append(bytes.substr(0, bytes.size() - kTagBytes))) != tag) {
-    return std::nullopt;
-  }
+  const auto body = open_row(kEntryVersion, key, bytes, secret);
+  if (!body) return std::nullopt;
   // A page's key has its layers and its number besides.
-  return decode_body(body, key.size() + 2 * sizeof(std::uint16_t) + sizeof(std::uint64_t));
+  return decode_body(*body, key.size() + 2 * sizeof(std::uint16_t) + sizeof(std::uint64_t));
 }
 
 std::string encode_trailer(const PartTrailer& trailer) {

@@ -52,6 +52,13 @@ MadePart make_part(PartFiles& files, AlignedBytes& buffer, const PartKey& key,
   return made;
 }
 
+PartSecret new_secret(const HourKey& hour, const std::optional<SecretKey>& master) {
+  if (!master) return {};
+  auto key = std::make_shared<const SecretKey>(SecretKey::random());
+  std::string wrapped = wrap(*key, *master, wrapped_for(hour));
+  return {std::move(key), std::move(wrapped)};
+}
+
 std::string wrapped_for(const HourKey& hour) {
   return "vigil history hour " + encode(hour);
 }

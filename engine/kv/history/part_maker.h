@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,9 @@ struct MadePart {
 MadePart make_part(PartFiles& files, AlignedBytes& buffer, const PartKey& key,
                    const std::vector<MadePage>& pages, std::vector<std::uint64_t> replaces,
                    const PartSecret& secret);
+
+/// A random one, wrapped by the master key for this hour; none without a master key.
+PartSecret new_secret(const HourKey& hour, const std::optional<SecretKey>& master);
 
 /// What a page's key is bound to when it is wrapped.
 std::string wrapped_for(const HourKey& hour);

@@ -71,7 +71,7 @@ class RocksdbHistoryStore final : public HistoryStore {
       IndexBatch batch(*index_);
       batch.put_erasure(erasure);
       ++state_.next_erasure;
-      settle_erasures(std::move(erasures), batch);
+      settle_erasures(std::move(erasures), NoteChanges(state_.notes), batch);
       return erasure.id;
     });
   }
@@ -87,17 +87,19 @@ class RocksdbHistoryStore final : public HistoryStore {
     return result;
   }
 
-  void forget_erasure(std::uint64_t id) override {
+  void forget_erasure(std::uint64_t id, std::optional<std::uint8_t> why) override {
     changing([&] {
       auto erasures = state_.catalog.erasures();
       const auto entry = erasures.find(id);
       if (entry == erasures.end() || !entry->second.finished)
         throw std::invalid_argument("history: no such erasure that is finished");
+      NoteChanges notes(state_.notes);
+      if (why) notes.of(entry->second.camera).add({entry->second.wall, *why});
       erasures.erase(entry);
       IndexBatch batch(*index_);
       batch.remove_erasure(id);
-      settle_erasures(std::move(erasures), batch);
-      index_->scrub({});
+      settle_erasures(std::move(erasures), std::move(notes), batch);
+      scrub({});
       return 0;
     });
   }
@@ -106,39 +108,62 @@ class RocksdbHistoryStore final : public HistoryStore {
     return changing([&] {
       Removed removed;
       IndexBatch batch(*index_);
-      std::vector<PartKey> gone;
-      std::set<HourKey> hours;
-      for (const Expiry& expiry : expiries) {
-        for (const StoredPartPtr& part : state_.catalog.parts(expiry.camera)) {
-          if (part->key.hour.hour >= expiry.before_hour) continue;
-          if (!hours.contains(part->key.hour) ||
-              std::find(gone.begin(), gone.end(), part->key) == gone.end()) {
-            removed.pages += part->pages.size();
-            removed.bytes += part->bytes();
-            batch.remove_part(part->key);
-            gone.push_back(part->key);
-          }
-          hours.insert(part->key.hour);
-        }
+      const std::vector<StoredPartPtr> gone = state_.catalog.over(expiries);
+      for (const StoredPartPtr& part : gone) {
+        removed.pages += part->pages.size();
+        removed.bytes += part->bytes();
+        batch.remove_part(part->key);
       }
-      if (gone.empty()) return removed;
+      // A key is of use as long as one of its hour's parts is there.
+      const std::vector<HourKey> hours = state_.catalog.hours_without(gone);
       for (const HourKey& hour : hours) batch.remove_key(hour);
+      NoteChanges notes(state_.notes);
+      notes.cut(expiries);
+      notes.put(batch, options_.master);
+      if (batch.empty()) return removed;
       write(batch);
       {
         const std::unique_lock lock(looking_);
-        for (const PartKey& key : gone) state_.catalog.remove(key);
+        std::move(notes).settle(state_.notes);
+        for (const StoredPartPtr& part : gone) state_.catalog.remove(part->key);
       }
+      for (const StoredPartPtr& part : gone) state_.removed.insert(part->key.part);
       for (const HourKey& hour : hours) state_.secrets.erase(hour);
-      for (const PartKey& key : gone) state_.removed.insert(key.part);
       remove_files();
-      if (options_.master) scrub({});
+      if (options_.master && !hours.empty()) scrub({});
       return removed;
     });
+  }
+
+  void note(std::span<const Note> notes) override {
+    check_notes(notes);
+    changing([&] {
+      NoteChanges changes(state_.notes);
+      for (const Note& each : notes) changes.of(each.camera).add({each.wall, each.why});
+      changes.cut(state_.catalog.erasures());
+      IndexBatch batch(*index_);
+      changes.put(batch, options_.master);
+      if (batch.empty()) return 0;
+      write(batch);
+      const std::unique_lock lock(looking_);
+      std::move(changes).settle(state_.notes);
+      return 0;
+    });
+  }
+
+  std::vector<Note> notes(const CameraId& camera, const WallRange& wall) const override {
+    const std::shared_lock lock(looking_);
+    return notes_of(state_.notes, camera, wall);
   }
 
   std::vector<CameraSummary> list() const override {
     const std::shared_lock lock(looking_);
     return state_.catalog.list(damage_);
+  }
+
+  std::vector<HourSummary> hours(const std::optional<CameraId>& camera) const override {
+    const std::shared_lock lock(looking_);
+    return state_.catalog.hours(camera);
   }
 
   VerifyReport verify(const std::optional<CameraId>& camera) const override {
@@ -217,27 +242,10 @@ class RocksdbHistoryStore final : public HistoryStore {
     }
   }
 
-  void check_space(std::uint64_t bytes, std::uintmax_t keep_free) const {
-    std::error_code error;
-    const auto space = fs::space(folder_.path, error);
-    if (error || space.available >= bytes + keep_free) return;
-    throw HistoryError("history " + folder_.path.string() + ": no space left on the disk (" +
-                       std::to_string(space.available >> 20U) + " MiB; " + std::to_string(keep_free >> 20U) +
-                       " MiB are kept free)");
-  }
-
   /// Of an hour that has none yet, a new one.
   PartSecret secret_of(const HourKey& hour) const {
-    if (!options_.master) return {};
     const auto known = state_.secrets.find(hour);
-    return known != state_.secrets.end() ? known->second : new_secret(hour);
-  }
-
-  PartSecret new_secret(const HourKey& hour) const {
-    if (!options_.master) return {};
-    auto key = std::make_shared<const SecretKey>(SecretKey::random());
-    std::string wrapped = wrap(*key, *options_.master, wrapped_for(hour));
-    return {std::move(key), std::move(wrapped)};
+    return known != state_.secrets.end() ? known->second : new_secret(hour, options_.master);
   }
 
   PutReport put_part(const GivenPart& part) {
@@ -262,7 +270,7 @@ class RocksdbHistoryStore final : public HistoryStore {
     }
     report.pages = pages.size();
     if (pages.empty()) return report;
-    check_space(bytes, options_.keep_free);
+    check_space(folder_, bytes, options_.keep_free);
     const PartKey key{{part.camera, part.hour}, state_.next_part++};
     const PartSecret secret = secret_of(key.hour);
     // Until it counts.
@@ -312,7 +320,9 @@ class RocksdbHistoryStore final : public HistoryStore {
   }
 
   // The file comes first: it is looked at where the index was lost.
-  void settle_erasures(std::map<std::uint64_t, Erasure> erasures, IndexBatch& batch) {
+  void settle_erasures(std::map<std::uint64_t, Erasure> erasures, NoteChanges notes, IndexBatch& batch) {
+    notes.cut(erasures);
+    notes.put(batch, options_.master);
     const std::map<std::uint64_t, Erasure> before = state_.catalog.erasures();
     write_erasures(folder_.erasures(), {state_.next_erasure, erasures});
     try {
@@ -323,6 +333,7 @@ class RocksdbHistoryStore final : public HistoryStore {
     }
     const std::unique_lock lock(looking_);
     state_.catalog.erasures() = std::move(erasures);
+    std::move(notes).settle(state_.notes);
   }
 
   Removed finish_all() {
@@ -340,7 +351,7 @@ class RocksdbHistoryStore final : public HistoryStore {
     for (const CameraId& camera : cameras) {
       std::set<std::uint32_t> hours;
       for (const StoredPartPtr& part : state_.catalog.parts(camera))
-        if (has_erased(*part)) hours.insert(part->key.hour.hour);
+        if (state_.catalog.has_erased(*part)) hours.insert(part->key.hour.hour);
       for (const std::uint32_t hour : hours) erase_in({camera, hour}, removed);
     }
     remove_files();
@@ -349,23 +360,15 @@ class RocksdbHistoryStore final : public HistoryStore {
                          ": an erasure is not finished: a file of a part cannot be removed");
     }
     scrub({cameras.begin(), cameras.end()});
-    settle_erasures(std::move(erasures), batch);
+    settle_erasures(std::move(erasures), NoteChanges(state_.notes), batch);
     return removed;
-  }
-
-  bool is_erased(const StoredPart& part, const StoredPage& page) const {
-    return state_.catalog.is_erased(part.key.hour.camera, page.wall);
-  }
-  bool has_erased(const StoredPart& part) const {
-    return std::any_of(part.pages.begin(), part.pages.end(),
-                       [&](const StoredPage& page) { return is_erased(part, page); });
   }
 
   /// Writes what stays of an hour again: of parts that have erased pages; and, as the hour's key goes, of all
   /// that was encrypted by it.
   void erase_in(const HourKey& hour, Removed& removed) {
     const std::vector<StoredPartPtr> parts = state_.catalog.parts(hour);
-    const PartSecret secret = new_secret(hour);
+    const PartSecret secret = new_secret(hour, options_.master);
     IndexBatch batch(*index_);
     std::vector<StoredPartPtr> gone;
     std::vector<StoredPartPtr> made;
@@ -373,11 +376,11 @@ class RocksdbHistoryStore final : public HistoryStore {
     Removed here;
     try {
       for (const StoredPartPtr& part : parts) {
-        if (!secret.key && !has_erased(*part)) continue;
+        if (!secret.key && !state_.catalog.has_erased(*part)) continue;
         gone.push_back(part);
         batch.remove_part(part->key);
         for (const StoredPage& page : part->pages) {
-          if (!is_erased(*part, page)) continue;
+          if (!state_.catalog.is_erased(hour.camera, page.wall)) continue;
           ++here.pages;
           here.bytes += page.bytes;
         }
@@ -385,7 +388,7 @@ class RocksdbHistoryStore final : public HistoryStore {
         if (pages.empty()) continue;
         any_stays = true;
         // It will have less than before, and may take what is kept free.
-        check_space(part->bytes(), 0);
+        check_space(folder_, part->bytes(), 0);
         const PartKey key{hour, state_.next_part++};
         state_.removed.insert(key.part);
         const MadePart next = make_part(files_, buffer_, key, pages, {part->key.part}, secret);
@@ -416,7 +419,8 @@ class RocksdbHistoryStore final : public HistoryStore {
   std::vector<MadePage> what_stays(const StoredPartPtr& part) const {
     std::vector<MadePage> pages;
     for (const StoredPage& page : part->pages) {
-      auto info = is_erased(*part, page) ? std::nullopt : decode_page_info(page.info);
+      const bool is_erased = state_.catalog.is_erased(part->key.hour.camera, page.wall);
+      auto info = is_erased ? std::nullopt : decode_page_info(page.info);
       if (!info) continue;
       MadePage& made = pages.emplace_back(MadePage{std::move(*info), {}});
       for (const EntryValue& value : page.values) {

@@ -6,7 +6,11 @@
 namespace vigil::history {
 namespace {
 
-constexpr std::string_view kLayout = "vigil history 1\n";
+/// Of layout 1, numbers of pages were made of those of pages and forms in another way
+/// (engine/memory/memory.h).
+constexpr std::string_view kLayout = "vigil history 3\n";
+/// Without notes in the index; all else is the same.
+constexpr std::string_view kOlder = "vigil history 2\n";
 constexpr std::string_view kLayouts = "vigil history ";
 constexpr std::string_view kPlain = "encryption none\n";
 constexpr std::string_view kEncrypted = "encryption aes-256-gcm ";
@@ -52,9 +56,16 @@ bool is_format(std::string_view text) {
   return lines && lines->starts_with(kLayouts);
 }
 
+std::string of_newest_layout(const std::string& text) {
+  const auto lines = base::unsealed(text);
+  if (!lines || !lines->starts_with(kOlder)) return text;
+  return base::sealed(std::string(kLayout).append(lines->substr(kOlder.size())));
+}
+
 void check_format(std::string_view text, const std::optional<SecretKey>& master, const std::string& name) {
   const std::string_view lines = base::unsealed(text).value_or(std::string_view());
-  if (!lines.starts_with(kLayout)) {
+  static_assert(kOlder.size() == kLayout.size());
+  if (!lines.starts_with(kLayout) && !lines.starts_with(kOlder)) {
     throw HistoryError(name + ": has another layout than this program knows (" +
                        std::string(kLayout.substr(0, kLayout.size() - 1)) + ")");
   }

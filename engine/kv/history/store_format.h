@@ -17,6 +17,9 @@ std::string new_format(const std::optional<SecretKey>& master);
 /// Whether it is the text of a format of any layout, unharmed.
 bool is_format(std::string_view text);
 
+/// The same in the newest layout, of a format that `check_format` takes.
+std::string of_newest_layout(const std::string& text);
+
 /// Throws HistoryError, which begins with `name`, if the folder has another layout, or another master key,
 /// or one where none is given, or none.
 void check_format(std::string_view text, const std::optional<SecretKey>& master, const std::string& name);

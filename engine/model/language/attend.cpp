@@ -5,8 +5,9 @@ namespace {
 
 class FullAttention final : public Attend {
  public:
-  void attend(kernels::Stream& stream, int /*layer*/, kernels::ConstMatrix q, const kernels::KvLayer& kv,
-              const kernels::PagedPlan& plan, float scale, kernels::Matrix out) const override {
+  void attend(kernels::Stream& stream, int /*rank*/, int /*layer*/, kernels::ConstMatrix q,
+              const kernels::KvLayer& kv, const kernels::PagedPlan& plan, float scale,
+              kernels::Matrix out) const override {
     kernels::paged_attention(stream, q, kv, plan, scale, out);
   }
 };

@@ -190,6 +190,9 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
                            projected.columns(q_width + kv_width, kv_width), cos.row<float>(0),
                            sin.row<float>(0), workspace.plan, kv);
 
+    if (!last && pass.attend->looks_ahead())
+      look_ahead(stream, workspace, i + 1, *pass.attend, hidden, cos.row<float>(0), sin.row<float>(0));
+
     if (narrows) {
       // From here on only the wanted rows matter.
       if (wanted == 0) return states;
@@ -213,13 +216,28 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
   return states;
 }
 
+void Decoder::look_ahead(kernels::Stream& stream, Workspace& workspace, std::size_t layer,
+                         const Attend& attend, kernels::ConstMatrix hidden, const float* cos,
+                         const float* sin) const {
+  const Layer& of = layers_[layer];
+  const Matrix normed = normed_room(stream, workspace.ahead_normed, hidden.rows);
+  const Matrix projected =
+      room(stream, workspace.ahead, compute(), hidden.rows, part_.queries.count + 2 * part_.keys.count);
+  kernels::rms_norm(stream, hidden, of.input_norm, config_.rms_norm_eps, normed);
+  of.attention.apply(stream, normed, projected, 0, 1);
+  const Matrix q = projected.columns(0, part_.queries.count);
+  kernels::rope(stream, q, config_.head_dim, cos, sin);
+  attend.ahead(stream, part_.shard.rank, static_cast<int>(layer), q, workspace.plan,
+               1.0F / std::sqrt(static_cast<float>(config_.head_dim)));
+}
+
 void Decoder::attend_and_mix(kernels::Stream& stream, Workspace& workspace, std::size_t layer,
                              const Attend& attend, kernels::ConstMatrix q, const kernels::KvLayer& kv,
                              const kernels::PagedPlan& plan, Matrix attended, Matrix inner, Matrix hidden,
                              Matrix normed) const {
   const Layer& of = layers_[layer];
   const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim));
-  attend.attend(stream, static_cast<int>(layer), q, kv, plan, scale, attended);
+  attend.attend(stream, part_.shard.rank, static_cast<int>(layer), q, kv, plan, scale, attended);
   add(stream, workspace, 0, attended, of.o, hidden, of.attention_norm, normed);
   Matrix rounded;
   if (parameters_.quantization() != Quantization::none) {

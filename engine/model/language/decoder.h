@@ -45,6 +45,8 @@ class Decoder {
     /// Of the rows whose results are wanted.
     kernels::Buffer wanted_cos, wanted_sin, states, wanted_normed;
     kernels::Buffer tokens, logits;
+    /// Of queries that are guessed.
+    kernels::Buffer ahead_normed, ahead;
     /// Of a probe: who writes keys of its first layer, and where the keys lie that others are compared with.
     struct Probe {
       std::vector<kernels::AttentionSegment> segments;
@@ -164,6 +166,10 @@ class Decoder {
   /// The same for the norm of hidden states: what only large products read is rounded as it is made, if they
   /// want it so; they round what comes out of a sum over ranks themselves.
   kernels::Matrix normed_room(kernels::Stream& stream, kernels::Buffer& buffer, std::int64_t rows) const;
+
+  /// Tells `attend` what this layer's queries may be, by the state that has entered the one before.
+  void look_ahead(kernels::Stream& stream, Workspace& workspace, std::size_t layer, const Attend& attend,
+                  kernels::ConstMatrix hidden, const float* cos, const float* sin) const;
 
   /// What follows the keys and values of a layer: hidden += attention of q, then += the MLP; normed = the
   /// norm of hidden for the layer after, unless this is the last one. `inner`: working memory.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/grid_mask.h"
 #include "kernels/device/buffer.h"
@@ -25,6 +26,8 @@ struct VisualTokens {
   /// Of the token rows and columns that the pictures have after the merger, those whose tokens are here,
   /// along the rows. There may be none: then nothing of the pictures was worth encoding.
   base::GridMask kept;
+  /// Of those, the few that differ most from what is usual there; absent: nobody said.
+  std::optional<base::GridMask> standing_out = std::nullopt;
   /// Time of the first frame, in seconds of the stream; times of later windows stay comparable.
   double seconds = 0;
   /// Time covered by this temporal patch, in seconds: temporal_patch_size / frames a second.

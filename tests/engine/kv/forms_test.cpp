@@ -12,6 +12,7 @@ TEST(FormsTest, EachHasItsOwnName) {
   EXPECT_EQ(name_of(Form::fp8), "fp8");
   EXPECT_EQ(name_of(Form::int4), "int4");
   EXPECT_EQ(name_of(Form::embeddings), "embeddings");
+  EXPECT_EQ(name_of(Form::sketch), "sketch");
 }
 
 // A patch of 256 tokens of the 7B model: what a history of it takes, by form.
@@ -26,6 +27,12 @@ TEST(FormsTest, BytesAreTheShareOfBf16ThatTheFormIsNamedFor) {
   const PageLayout demo{6, 1, 64, 64, kernels::DType::f32};
   EXPECT_EQ(form_bytes(Form::bf16, demo, 320, 60), 6 * 2 * 60 * 64 * 2);
   EXPECT_EQ(form_bytes(Form::int4, demo, 320, 64) * 128, form_bytes(Form::bf16, demo, 320, 64) * 36);
+}
+
+TEST(FormsTest, ASketchIsPackedAsInt4) {
+  const PageLayout layout{28, 4, 128, 64, kernels::DType::bf16};
+  EXPECT_EQ(packed_shape(Form::sketch, layout, 70).form, kernels::PackedForm::int4);
+  EXPECT_EQ(form_bytes(Form::sketch, layout, 3584, 70), form_bytes(Form::int4, layout, 3584, 70));
 }
 
 TEST(FormsTest, EmbeddingsAreNoKeysAndValues) {

@@ -28,8 +28,9 @@ struct HostTierTest : ::testing::Test {
   HostTier tier{8 * kPage, Eviction::value, {{Form::fp8, minutes(10)}, {Form::int4, minutes(60)}}};
 
   HostTier::Put put(const history::CameraId& camera, std::uint64_t number, double second,
-                    const std::vector<Form>& forms = {Form::int4}) {
+                    const std::vector<Form>& forms = {Form::int4}, bool is_alerted = false) {
     HostTier::Page page;
+    page.is_alerted = is_alerted;
     page.info = made_page(number, second);
     for (const Form form : forms)
       page.forms.emplace(form, made_tokens(memory, form, form == Form::fp8 ? 2 * kPage : kPage));
@@ -97,14 +98,37 @@ TEST_F(HostTierTest, FormsGoWithTheirAge) {
   EXPECT_EQ(memory.used(), 0U);
 }
 
+TEST_F(HostTierTest, WhatIsKnownOfASketchGoesWithIt) {
+  HostTier sketches{8 * kPage, Eviction::value, {{Form::int4, minutes(60)}, {Form::sketch, minutes(10)}}};
+  sketches.share(std::vector{kGate});
+  HostTier::Page page;
+  page.info = made_page(1, 0);
+  page.sketch = page.info;
+  page.forms.emplace(Form::int4, made_tokens(memory, Form::int4, kPage));
+  page.forms.emplace(Form::sketch, made_tokens(memory, Form::sketch, kPage / 2));
+  ASSERT_TRUE(sketches.put(kGate, std::move(page)).is_kept);
+  EXPECT_EQ(sketches.find(kGate, 1)->sketch, made_page(1, 0));
+  EXPECT_EQ(sketches.age(kNoon + 900 * kSecond, {}), 0U);
+  EXPECT_FALSE(sketches.find(kGate, 1)->sketch);
+  EXPECT_EQ(sketches.used(), kPage);
+  // A tier that keeps none.
+  HostTier::Page other;
+  other.info = made_page(2, 10);
+  other.sketch = other.info;
+  other.forms.emplace(Form::int4, made_tokens(memory, Form::int4, kPage));
+  other.forms.emplace(Form::sketch, made_tokens(memory, Form::sketch, kPage / 2));
+  tier.share(std::vector{kGate});
+  ASSERT_TRUE(tier.put(kGate, std::move(other)).is_kept);
+  EXPECT_FALSE(tier.find(kGate, 2)->sketch);
+}
+
 TEST_F(HostTierTest, WhatWasAskedAboutOrToldOfStaysLonger) {
   tier.share(std::vector{kGate});
   for (std::uint64_t number = 1; number <= 8; ++number)
-    put(kGate, number, 10.0 * static_cast<double>(number));
+    put(kGate, number, 10.0 * static_cast<double>(number), {Form::int4}, number == 2);
   tier.hit(kGate, 1);
   tier.hit(kGate, 99);
   tier.hit(kOther, 1);
-  tier.alert(kGate, {kNoon + 22 * kSecond, kNoon + 23 * kSecond});
   Numbers gone;
   for (std::uint64_t number = 9; number <= 12; ++number)
     for (const history::PageInfo& each : put(kGate, number, 10.0 * static_cast<double>(number)).gone)

@@ -23,7 +23,9 @@ using testing::made_page;
 using testing::made_tokens;
 
 const history::CameraId kGate{"city", "gate"}, kOther{"village", "gate"};
-constexpr std::size_t kPage = 8192;
+constexpr std::size_t kPage = 8192, kSketch = 512;
+/// All of it was seen by then.
+constexpr std::int64_t kLater = kNoon + 3600 * kSecond;
 
 history::WallRange seconds(double from, double to) {
   return {kNoon + static_cast<std::int64_t>(from * 1e9), kNoon + static_cast<std::int64_t>(to * 1e9) - 1};
@@ -53,8 +55,17 @@ struct MemoryTest : ::testing::Test {
     page.camera = camera;
     page.info = made_page(0, second);
     page.change = 0.25;
-    for (const Form form : remembered->wanted()) page.forms.push_back(made_tokens(memory, form, bytes));
+    for (const Form form : remembered->wanted())
+      page.forms.push_back(made_tokens(memory, form, form == Form::sketch ? kSketch : bytes));
+    if (!page.forms.empty() && page.forms.back().form == Form::sketch) page.sketch = sketch(page.info);
     return remembered->take(std::move(page), now);
+  }
+  /// Of made_page, a token of which stands out.
+  static history::PageInfo sketch(history::PageInfo info) {
+    info.patches[0].kept = base::GridMask::none(4, 4);
+    info.patches[0].kept.add(2);
+    info.tokens = 1;
+    return info;
   }
   void write() {
     remembered->queue()->flush(std::nullopt);
@@ -84,7 +95,11 @@ TEST_F(MemoryTest, PagesAreFoundInTheTiersThatHaveThem) {
     EXPECT_EQ(taken.lost, std::nullopt);
     EXPECT_EQ(taken.evicted, 0U) << "it is on its way to the disk";
   }
-  EXPECT_EQ(found(kGate, seconds(0, 1000)).size(), 8U) << "two are neither in the one nor in the other";
+  const Lines on_their_way = found(kGate, seconds(0, 1000));
+  ASSERT_EQ(on_their_way.size(), 10U);
+  EXPECT_EQ(on_their_way.front(), "1: int4 embeddings |") << "the host's memory has no room for it any more";
+  EXPECT_EQ(on_their_way.back(), "10: fp8 int4 embeddings |");
+  EXPECT_EQ(remembered->coverage(kGate, seconds(0, 100)).share, 1);
   write();
   const Lines all = found(kGate, seconds(0, 1000));
   ASSERT_EQ(all.size(), 10U);
@@ -96,13 +111,66 @@ TEST_F(MemoryTest, PagesAreFoundInTheTiersThatHaveThem) {
   const auto page = remembered->find(kGate, seconds(95, 96));
   ASSERT_EQ(page.size(), 1U);
   EXPECT_EQ(page[0].info.tokens, 4U);
-  EXPECT_EQ(page[0].disk.at(Form::int4), Memory::number_on_disk(10, Form::int4));
+  EXPECT_EQ(page[0].disk.at(Form::int4).number, Memory::number_on_disk(10, Form::int4));
   // The next process goes on with the numbers, and knows what the disk has.
   begin();
   EXPECT_EQ(found(kGate, seconds(95, 96)), Lines{"10: | int4 embeddings"});
   take(kGate, 100);
   write();
   EXPECT_EQ(found(kGate, seconds(105, 106)), Lines{"11: fp8 | int4 embeddings"});
+}
+
+TEST_F(MemoryTest, ASketchHasItsOwnTokensWhereverItIs) {
+  options.host = {{Form::fp8, minutes(10)}, {Form::sketch, minutes(10)}};
+  options.disk = {{Form::int4, hours(24)}, {Form::sketch, hours(24)}};
+  begin();
+  EXPECT_EQ(remembered->wanted(), (std::vector{Form::fp8, Form::int4, Form::sketch}));
+  EXPECT_EQ(take(kGate, 0).written, (std::vector{Form::int4, Form::sketch}));
+  take(kGate, 10);
+  const auto is_right = [&](std::uint64_t number, double second) {
+    const auto pages = remembered->find(kGate, seconds(second + 1, second + 2));
+    ASSERT_EQ(pages.size(), 1U);
+    history::PageInfo info = made_page(0, second);
+    info.number = number;
+    EXPECT_EQ(pages[0].info.number, number);
+    EXPECT_EQ(pages[0].info.patches, info.patches);
+    EXPECT_EQ(pages[0].info.tokens, 4U);
+    ASSERT_TRUE(pages[0].sketch);
+    EXPECT_EQ(pages[0].sketch->number, number);
+    EXPECT_EQ(pages[0].sketch->fingerprint, options.fingerprint);
+    EXPECT_EQ(pages[0].sketch->patches, sketch(info).patches);
+    EXPECT_EQ(pages[0].sketch->tokens, 1U);
+  };
+  EXPECT_EQ(found(kGate, seconds(1, 2)), Lines{"1: fp8 int4 sketch |"});
+  is_right(1, 0);
+  write();
+  EXPECT_EQ(found(kGate, seconds(11, 12)), Lines{"2: fp8 sketch | int4 sketch"});
+  is_right(2, 10);
+  begin();
+  EXPECT_EQ(found(kGate, seconds(1, 12)), (Lines{"1: | int4 sketch", "2: | int4 sketch"}));
+  is_right(1, 0);
+  const std::uint64_t on_disk = remembered->find(kGate, seconds(11, 12))[0].disk.at(Form::sketch).number;
+  EXPECT_EQ(on_disk, Memory::number_on_disk(2, Form::sketch));
+  EXPECT_EQ(Memory::page_of(on_disk), 2U);
+  EXPECT_EQ(Memory::page_of(Memory::number_on_disk(3, Form::bf16)), 3U);
+  take(kGate, 20);
+  EXPECT_EQ(found(kGate, seconds(21, 22)), Lines{"3: fp8 int4 sketch |"}) << "numbers go on";
+}
+
+// What was kept of a page may be its sketch alone: that is what is known of it then.
+TEST_F(MemoryTest, ASketchMayBeAllThatIsLeft) {
+  options.host = {};
+  options.host_bytes = 0;
+  options.disk = {{Form::sketch, hours(24)}};
+  begin();
+  EXPECT_EQ(take(kGate, 0).written, std::vector{Form::sketch});
+  write();
+  const auto pages = remembered->find(kGate, seconds(1, 2));
+  ASSERT_EQ(pages.size(), 1U);
+  EXPECT_EQ(pages[0].info, pages[0].sketch);
+  EXPECT_EQ(pages[0].info.tokens, 1U);
+  EXPECT_GT(remembered->erase(kGate, seconds(1, 2), kLater), 0U);
+  EXPECT_TRUE(remembered->find(kGate, seconds(1, 2)).empty());
 }
 
 TEST_F(MemoryTest, CoverageTellsWhyTheRestIsMissing) {
@@ -136,8 +204,8 @@ TEST_F(MemoryTest, WhatIsOlderThanItsCameraKeepsIsEvicted) {
   write();
   EXPECT_EQ(remembered->coverage(kGate, seconds(-3600.0 * 30, 0)).gaps.front().why, Gap::down)
       << "the first page ever: there was nothing before it";
-  const std::vector<history::Expiry> expiries = remembered->age(kNoon);
-  ASSERT_EQ(expiries.size(), 1U);
+  const std::vector<history::Expiry> expiries = remembered->age(kNoon).expiries;
+  ASSERT_EQ(expiries.size(), 2U) << "all of it, and keys that are kept as long";
   EXPECT_EQ(store->retire(expiries).pages, 2U) << "both forms of one page";
   EXPECT_EQ(found(kGate, seconds(-3600.0 * 30, 0)), Lines{"2: | int4 embeddings"});
   EXPECT_EQ(remembered->coverage(kGate, seconds(-3600.0 * 30, 0)).gaps.front().why, Gap::evicted);
@@ -149,7 +217,7 @@ TEST_F(MemoryTest, AnErasureHoldsEverywhereAtOnce) {
   for (int i = 4; i < 6; ++i) take(kGate, 10.0 * i);
   for (int i = 0; i < 3; ++i) take(kOther, 10.0 * i);
   // On the host and the disk, on its way there, and one that is still to come.
-  EXPECT_GT(remembered->erase(kGate, seconds(25, 65)), 0U);
+  EXPECT_GT(remembered->erase(kGate, seconds(25, 65), kLater), 0U);
   EXPECT_EQ(take(kGate, 60).lost, Gap::erased);
   EXPECT_EQ(take(kGate, 70).lost, std::nullopt);
   write();
@@ -173,12 +241,17 @@ TEST_F(MemoryTest, AnErasureThatTheDiskRefusesHoldsForThisProcess) {
   for (int i = 0; i < 2; ++i) take(kGate, 10.0 * i);
   write();
   take(kGate, 20);
+  remembered->lose({kGate, Forgotten::no_room, 3, seconds(6, 30)});
   failing.fails = true;
-  EXPECT_THROW(remembered->erase(kGate, seconds(5, 25)), history::HistoryError);
+  EXPECT_THROW(remembered->erase(kGate, seconds(5, 25), kLater), history::HistoryError);
   failing.fails = false;
   EXPECT_EQ(found(kGate, seconds(0, 100)), Lines{});
   EXPECT_EQ(remembered->coverage(kGate, seconds(10, 20)).gaps,
             (std::vector<KnownGap>{{seconds(10, 20), Gap::erased}}));
+  remembered->lose({kGate, Forgotten::no_room, 3, seconds(30, 32)});
+  const std::vector<history::Note> notes = remembered->age(kLater).notes;
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0].wall, seconds(25, 32)) << "nor is anything noted of it";
   write();
   EXPECT_EQ(store->pages(kGate, seconds(0, 100)).size(), 4U) << "the third page never came there";
 }
@@ -207,6 +280,39 @@ TEST_F(MemoryTest, ALateDiskCostsFormsAndThenPages) {
   EXPECT_EQ(take(kGate, second).lost, std::nullopt);
 }
 
+// The host has room for the newest ones always.
+TEST_F(MemoryTest, WhatADiskIsTooFarBehindForIsToldThoughTheHostHasIt) {
+  options.host = {{Form::int4, hours(1)}};
+  options.disk = {{Form::int4, hours(24)}};
+  begin();
+  Memory::Taken taken;
+  for (int second = 0; second < 10'000; second += 10) {
+    taken = take(kGate, second);
+    EXPECT_EQ(taken.is_unwritten, taken.written.empty());
+    if (taken.is_unwritten) break;
+  }
+  EXPECT_TRUE(taken.is_unwritten && taken.is_on_host && !taken.lost);
+  write();
+  EXPECT_FALSE(take(kGate, 10'000).is_unwritten);
+}
+
+TEST_F(MemoryTest, ALateDiskTakesSketchesUntilItIsFull) {
+  options.host = {};
+  options.host_bytes = 0;
+  options.disk = {{Form::fp8, hours(24)}, {Form::sketch, hours(24)}};
+  begin();
+  std::vector<std::vector<Form>> written;
+  std::optional<Gap> lost;
+  for (int second = 0; !lost && second < 100'000; second += 10) {
+    const Memory::Taken taken = take(kGate, second);
+    if (written.empty() || written.back() != taken.written) written.push_back(taken.written);
+    lost = taken.lost;
+  }
+  EXPECT_EQ(written, (std::vector<std::vector<Form>>{
+                         {Form::fp8, Form::sketch}, {Form::int4, Form::sketch}, {Form::sketch}, {}}));
+  EXPECT_EQ(lost, Gap::late);
+}
+
 TEST_F(MemoryTest, WithoutADiskTheHostIsAllThereIs) {
   options.disk = {};
   begin(/*with_store=*/false);
@@ -216,7 +322,7 @@ TEST_F(MemoryTest, WithoutADiskTheHostIsAllThereIs) {
   for (int i = 0; i < 10; ++i) evicted += take(kGate, 10.0 * i).evicted;
   EXPECT_EQ(evicted, 2U);
   EXPECT_EQ(found(kGate, seconds(0, 100)).size(), 8U);
-  EXPECT_EQ(remembered->erase(kGate, seconds(0, 1000)), 8U);
+  EXPECT_EQ(remembered->erase(kGate, seconds(0, 1000), kLater), 8U);
   EXPECT_TRUE(remembered->age(kNoon).empty());
   EXPECT_EQ(take(kGate, 2000, 9 * kPage).lost, Gap::evicted) << "larger than all there is";
 }

@@ -3,132 +3,25 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <optional>
+#include <random>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "engine/stream/stream_desk.h"
-#include "tests/engine/stream/desk_room.h"
+#include "tests/engine/memory/page_maker_world.h"
 
 namespace vigil::memory {
 namespace {
 
-using kv::Form;
+using namespace testing;
 using std::chrono::hours;
 using std::chrono::seconds;
-using stream::testing::patch_of;
-using stream::testing::Room;
-
-/// Eight bytes a token, what stands for its keys; and as many for its embeddings.
-class ScriptedMover final : public run::TokenMover {
- public:
-  explicit ScriptedMover(stream::testing::SimulatedPasses& passes) : passes_(passes) {}
-  bool has_room = true;
-  bool is_lost = false;
-
-  std::size_t bytes_of(Form, std::int64_t tokens) const override {
-    return static_cast<std::size_t>(tokens) * sizeof(std::uint64_t);
-  }
-  std::optional<run::MovedTokens> pack(std::span<const std::int32_t> slots, Form form,
-                                       kernels::HostMemory& to) override {
-    std::vector<std::uint64_t> values;
-    for (const std::int32_t slot : slots) values.push_back(passes_.value_at(slot));
-    return moved(form, values, to);
-  }
-  std::optional<run::MovedTokens> pack_embeddings(std::span<const model::VisualTokensPtr> patches,
-                                                  kernels::HostMemory& to) override {
-    std::vector<std::uint64_t> values;
-    for (const model::VisualTokensPtr& patch : patches)
-      for (std::int64_t i = 0; i < patch->count(); ++i)
-        values.push_back(passes_.input_of(patch->embeddings.as<float>()[i * patch->width]));
-    return moved(Form::embeddings, values, to);
-  }
-  void unpack(const Unpacking&) override { throw std::logic_error("not scripted"); }
-
-  static std::vector<std::uint64_t> values_of(const run::MovedTokens& tokens) {
-    std::vector<std::uint64_t> values(static_cast<std::size_t>(tokens.tokens));
-    if (!values.empty()) std::memcpy(values.data(), tokens.bytes.get(), tokens.size);
-    return values;
-  }
-
- private:
-  std::optional<run::MovedTokens> moved(Form form, const std::vector<std::uint64_t>& values,
-                                        kernels::HostMemory& to) const {
-    if (is_lost) throw std::runtime_error("the device is lost");
-    if (!has_room) return std::nullopt;
-    run::MovedTokens tokens;
-    tokens.form = form;
-    tokens.tokens = static_cast<std::int64_t>(values.size());
-    tokens.size = bytes_of(form, tokens.tokens);
-    tokens.bytes = to.take(tokens.size);
-    if (!tokens.bytes) return std::nullopt;
-    if (!values.empty()) std::memcpy(tokens.bytes.get(), values.data(), tokens.size);
-    return tokens;
-  }
-
-  stream::testing::SimulatedPasses& passes_;
-};
-
-/// Cameras of a desk: a patch of two tokens each second, whose windows hold four patches.
-struct PageMakerTest : ::testing::Test {
-  Room room{64, {}, 4};
-  ScriptedMover mover{room.passes};
-  kernels::HostMemory memory{kernels::Stream::cpu(1), std::uint64_t{1} << 24U};
-  std::shared_ptr<PageMaker> maker =
-      std::make_shared<PageMaker>(mover, memory, PageMaker::Options{.tokens = 6, .patches = 5, .seed = 1});
-  stream::CompiledQuestionPtr question = room.question("Is there a car?", 1);
-  /// 10:00:00 of some day.
-  base::Clock::WallTime start{hours(10 * 24 * 365 * 5 + 10)};
-  std::vector<FreshPage> pages;
-  std::vector<PageMaker::News::Lost> lost;
-
-  void SetUp() override { room.desk.leave_to(maker); }
-  void open(const std::string& camera, const std::vector<Form>& forms, const std::string& policy = "none") {
-    room.desk.open(camera, stream::make_refresh(policy));
-    maker->remember(camera, {{"city", camera}, forms});
-  }
-  /// So many patches follow, and windows are asked.
-  void watch(const std::string& camera, int patches, int height = 1, int width = 2) {
-    for (int i = 0; i < patches; ++i) {
-      const auto next = static_cast<double>(room.desk.stream(camera).patches().last);
-      room.desk.append(camera, patch_of(static_cast<float>(next), height, width, next),
-                       start + seconds(static_cast<std::int64_t>(next) + 1));
-      look(camera);
-    }
-  }
-  void look(const std::string& camera) {
-    const std::int64_t last = room.desk.stream(camera).patches().last;
-    const stream::PatchRange window{
-        std::max<std::int64_t>(room.desk.stream(camera).patches().first, last - 4), last};
-    room.desk.slide(camera, window.first);
-    const stream::WindowId id = room.ask(camera, window, {question});
-    room.run();
-    EXPECT_NE(room.answered(id), nullptr);
-    room.desk.done(id);
-    hear();
-  }
-  void hear() {
-    PageMaker::News news = maker->take_news();
-    for (FreshPage& page : news.pages) pages.push_back(std::move(page));
-    for (const auto& each : news.lost) lost.push_back(each);
-  }
-  /// Each as "gate 0-3: int4 6" for patches, forms and tokens.
-  std::vector<std::string> lines() const {
-    std::vector<std::string> all;
-    for (const FreshPage& page : pages) {
-      std::string line = page.camera.camera + ' ' + std::to_string(page.info.patches.front().number) + '-' +
-                         std::to_string(page.info.patches.back().number + 1) + ':';
-      for (const run::MovedTokens& form : page.forms)
-        line += ' ' + std::string(name_of(form.form)) + ' ' + std::to_string(form.tokens);
-      all.push_back(line);
-    }
-    return all;
-  }
-};
-using Lines = std::vector<std::string>;
 
 TEST_F(PageMakerTest, WholePatchesMakeAPageAndItsPlacesAreTheDesksAgain) {
   open("gate", {Form::int4});
@@ -268,6 +161,74 @@ TEST_F(PageMakerTest, WithoutKeysEmbeddingsAreAllThereIs) {
   EXPECT_EQ(lost[0].patches, 3U);
   EXPECT_EQ(lost[0].wall.to - lost[0].wall.from, 3'000'000'000);
   EXPECT_EQ(lost[0].camera.camera, "bare");
+}
+
+/// So many tokens of a row, and which of them stand out; nothing: nobody said.
+model::VisualTokensPtr said(int seed, const std::vector<int>& kept,
+                            const std::optional<std::vector<int>>& standing_out) {
+  const auto mask = [](const std::vector<int>& cells) {
+    base::GridMask made = base::GridMask::none(1, 4);
+    for (const int cell : cells) made.add(cell);
+    return made;
+  };
+  const auto patch = std::const_pointer_cast<model::VisualTokens>(
+      patch_of(static_cast<float>(seed), mask(kept), static_cast<double>(seed)));
+  if (standing_out) patch->standing_out = mask(*standing_out);
+  return patch;
+}
+
+TEST_F(PageMakerTest, ASketchHasTheTokensThatStandOut) {
+  open("gate", {Form::int4, Form::sketch});
+  const std::vector<model::VisualTokensPtr> patches = {said(0, {0, 2, 3}, {{3}}), said(1, {}, std::nullopt),
+                                                       said(2, {1}, {{}}), said(3, {0, 1}, {{0, 1}})};
+  for (int i = 0; i < 4; ++i)
+    room.desk.append("gate", patches[static_cast<std::size_t>(i)], start + seconds(i + 1));
+  look("gate");
+  room.desk.close("gate");
+  hear();
+  ASSERT_EQ(lines(), Lines{"gate 0-4: int4 6 sketch 3"});
+  const FreshPage& page = pages.front();
+  EXPECT_EQ(page.info.tokens, 6U);
+  ASSERT_TRUE(page.sketch);
+  EXPECT_EQ(page.sketch->tokens, 3U);
+  ASSERT_EQ(page.sketch->patches.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    history::PatchInfo patch = page.sketch->patches[i];
+    EXPECT_EQ(patch.kept, patches[i]->standing_out.value_or(base::GridMask::none(1, 4))) << i;
+    patch.kept = page.info.patches[i].kept;
+    EXPECT_EQ(patch, page.info.patches[i]) << "all but its tokens";
+  }
+  const std::vector<std::uint64_t> all = ScriptedMover::values_of(page.forms[0]);
+  EXPECT_EQ(ScriptedMover::values_of(page.forms[1]), (std::vector{all[2], all[4], all[5]}));
+}
+
+TEST_F(PageMakerTest, WhereNothingStandsOutASketchSaysSo) {
+  open("gate", {Form::int4, Form::sketch});
+  for (int i = 0; i < 4; ++i) room.desk.append("gate", said(i, {1, 2}, {{}}), start + seconds(i + 1));
+  look("gate");
+  room.desk.close("gate");
+  hear();
+  ASSERT_EQ(lines(), (Lines{"gate 0-3: int4 6 sketch 0", "gate 3-4: int4 2 sketch 0"}));
+  EXPECT_EQ(pages[0].sketch->patches.size(), 3U);
+}
+
+TEST_F(PageMakerTest, WithoutAWordOnAPatchOrWithoutKeysThereIsNoSketch) {
+  open("gate", {Form::int4, Form::sketch});
+  for (int i = 0; i < 4; ++i)
+    room.desk.append("gate", said(i, {1, 2}, i == 1 ? std::nullopt : std::optional(std::vector{1})),
+                     start + seconds(i + 1));
+  look("gate");
+  room.desk.close("gate");
+  hear();
+  EXPECT_EQ(lines(), (Lines{"gate 0-3: int4 6", "gate 3-4: int4 2 sketch 1"}));
+  EXPECT_FALSE(pages[0].sketch);
+  open("whole", {Form::embeddings, Form::sketch}, "all");
+  for (int i = 0; i < 4; ++i) room.desk.append("whole", said(i, {1, 2}, {{1}}), start + seconds(i + 1));
+  look("whole");
+  room.desk.close("whole");
+  hear();
+  EXPECT_EQ(lines()[2], "whole 0-3: embeddings 6");
+  EXPECT_TRUE(lost.empty()) << "what was asked for beside it is there";
 }
 
 // The present never waits for the past: what has no room is lost, and told.

@@ -130,13 +130,63 @@ TEST_F(PartQueueTest, WhatWaitsIsBoundedAndTellsHowFarBehindTheDiskIs) {
   EXPECT_EQ(memory.used(), kernels::HostMemory::rounded(1)) << "what was written is held no longer";
 }
 
+// Many cameras have much that waits until it is a part. The disk is not behind for that.
+TEST_F(PartQueueTest, WhatIsGatheredHasAQuarterAtMost) {
+  PartQueue queue(*store, options);
+  std::uint64_t number = 0;
+  for (int page = 0; page < 8; ++page)
+    for (int camera = 0; camera < 40; ++camera) {
+      ++number;
+      ASSERT_TRUE(offer(queue, {"city", std::to_string(camera)}, number, 10.0 * page));
+      write_all(queue);
+      ASSERT_EQ(queue.pressure(), Pressure::none);
+      ASSERT_LE(queue.waiting(), 2000U);
+    }
+  EXPECT_GT(queue.waiting(), 1500U);
+}
+
+TEST_F(PartQueueTest, TheLargestPartIsWrittenFirstWhereMuchIsGathered) {
+  PartQueue queue(*store, options);
+  for (int camera = 0; camera < 20; ++camera) offer(queue, {"city", std::to_string(camera)}, 1, 0);
+  offer(queue, kGate, 1, 0);
+  offer(queue, kGate, 2, 10);
+  EXPECT_TRUE(write_all(queue).empty());
+  offer(queue, kGate, 3, 20);
+  const std::vector<PartQueue::Written> written = write_all(queue);
+  ASSERT_EQ(written.size(), 1U);
+  EXPECT_EQ(written[0].camera, kGate);
+  EXPECT_EQ(written[0].pages, 3U);
+  EXPECT_EQ(queue.waiting(), 1800U);
+}
+
+TEST_F(PartQueueTest, WhatIsOnItsWayIsFound) {
+  testing::FailingStore looking(*store);
+  looking.fails = false;
+  PartQueue queue(looking, options);
+  std::size_t seen = 0;
+  looking.while_putting = [&] { seen = queue.pages(kGate, kAll).size(); };
+  for (std::uint64_t number = 1; number <= 3; ++number)
+    offer(queue, kGate, number, 10.0 * static_cast<double>(number));
+  offer(queue, kYard, 1, 20);
+  const auto pages = queue.pages(kGate, {kNoon + 25 * kSecond, kNoon + 31 * kSecond});
+  ASSERT_EQ(pages.size(), 2U);
+  EXPECT_EQ(pages[0].info.number, 2U);
+  EXPECT_EQ(pages[0].tokens.form, Form::int4);
+  EXPECT_EQ(pages[0].tokens.size, 90U);
+  EXPECT_EQ(pages[0].tokens.bytes.get()[0], made_tokens(memory, Form::int4, 90, 2).bytes.get()[0]);
+  queue.flush(kGate);
+  write_all(queue);
+  EXPECT_EQ(seen, 3U) << "also while it is being written";
+  EXPECT_TRUE(queue.pages(kGate, kAll).empty());
+}
+
 TEST_F(PartQueueTest, AnErasureHoldsForWhatWaits) {
   PartQueue queue(*store, options);
   for (std::uint64_t number = 1; number <= 4; ++number) {
     offer(queue, kGate, number, 10.0 * static_cast<double>(number));
     offer(queue, kYard, number, 10.0 * static_cast<double>(number));
   }
-  EXPECT_EQ(queue.erase(kGate, {kNoon + 25 * kSecond, kNoon + 31 * kSecond}), 2U);
+  EXPECT_EQ(queue.erase(kGate, {kNoon + 25 * kSecond, kNoon + 31 * kSecond}).size(), 2U);
   EXPECT_EQ(queue.waiting(), 6 * 90U);
   queue.flush(std::nullopt);
   write_all(queue);
@@ -154,7 +204,7 @@ TEST_F(PartQueueTest, AnErasureHoldsForWhatWaits) {
   ASSERT_EQ(written.size(), 1U);
   EXPECT_EQ(written[0].erased, 1U);
   EXPECT_EQ(written[0].pages, 1U);
-  EXPECT_EQ(queue.erase(kGate, kAll), 0U);
+  EXPECT_TRUE(queue.erase(kGate, kAll).empty());
 }
 
 TEST_F(PartQueueTest, APartThatFailsIsGivenUpAndTheNextOneIsTried) {

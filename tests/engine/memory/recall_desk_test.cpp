@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -60,12 +61,16 @@ struct RecallDeskTest : ::testing::Test {
   /// A camera sees eight patches from so many seconds on, is asked twice, and ends: its pages, and what it
   /// said the second time, when all keys were there.
   void watch(double begin = 0, const std::string& camera = "gate") {
-    maker->remember(camera, {{"city", camera}, {Form::bf16, Form::fp8, Form::int4, Form::embeddings}});
+    maker->remember(camera,
+                    {{"city", camera}, {Form::bf16, Form::fp8, Form::int4, Form::embeddings, Form::sketch}});
     at.desk.open(camera, stream::make_refresh("none"));
     const auto patches = stream::testing::noise_window(kPatches, 5, 112, 84, kernels::DType::f32, begin);
-    for (std::int64_t i = 0; i < kPatches; ++i)
-      at.desk.append(camera, transfer.to_device(patches[static_cast<std::size_t>(i)]),
+    for (std::int64_t i = 0; i < kPatches; ++i) {
+      const auto seen = transfer.to_device(patches[static_cast<std::size_t>(i)]);
+      std::const_pointer_cast<model::VisualTokens>(seen)->standing_out = standing_out(i, seen->kept);
+      at.desk.append(camera, seen,
                      base::Clock::WallTime(std::chrono::hours(480'000) + std::chrono::seconds(i + 1)));
+    }
     for (int time = 0; time < 2; ++time) {
       stream::Asking asking;
       asking.patches = {0, kPatches};
@@ -83,10 +88,17 @@ struct RecallDeskTest : ::testing::Test {
     pages = maker->take_news().pages;
     ASSERT_GE(pages.size(), 2U);
   }
+  /// Of patch i: every third patch none, otherwise every other or every third token.
+  static base::GridMask standing_out(std::int64_t i, const base::GridMask& kept) {
+    base::GridMask mask = base::GridMask::none(kept.height(), kept.width());
+    const std::int64_t every = i % 3 == 0 ? kept.cells() : i % 3 + 1;
+    for (std::int64_t cell = every - 1; i % 3 != 0 && cell < kept.cells(); cell += every) mask.add(cell);
+    return mask;
+  }
   static RecalledPage recalled(const FreshPage& page, Form form) {
     for (const run::MovedTokens& tokens : page.forms)
       if (tokens.form == form)
-        return {page.info,
+        return {form == Form::sketch ? page.sketch.value() : page.info,
                 form,
                 {{{tokens.bytes.get(), tokens.size}, 0, 0, tokens.bytes}},
                 0,
@@ -158,6 +170,25 @@ TEST_F(RecallDeskTest, CoarserFormsSayAlmostTheSame) {
   EXPECT_NEAR(said[0].probability_yes, answers[0].probability_yes, 0.05);
 }
 
+// Looks are texts of one token, and nothing else calls for a desk's next news where no camera is.
+TEST_F(RecallDeskTest, WhatIsOneTokenLongIsToldWithTheWindowsAnswer) {
+  watch();
+  Recalling looked = all(Form::bf16);
+  looked.questions = {
+      at.questions.compile({.text = "Is there a car?", .max_tokens = 1, .sampling = {}, .on_text = {}})};
+  ASSERT_FALSE(recalls.ask(1, looked));
+  while (at.desk.due()) at.desk.work({at.clock.now()});
+  const stream::DeskNews desk = at.desk.take_news();
+  ASSERT_EQ(desk.answered.size(), 1U);
+  EXPECT_TRUE(recalls.answered(desk.answered[0]));
+  const RecallDesk::News news = recalls.take_news();
+  ASSERT_EQ(news.answered.size(), 1U) << "without the desk's next news";
+  ASSERT_EQ(news.answered[0].second.size(), 1U);
+  EXPECT_EQ(news.answered[0].second[0].tokens.size(), 1U);
+  EXPECT_EQ(recalls.open(), 0U);
+  EXPECT_TRUE(at.desk.take_news().told.empty());
+}
+
 // Differences of places are all that counts: an hour later, moved to the beginning, it says the same.
 TEST_F(RecallDeskTest, WhatIsMovedTogetherSaysTheSame) {
   watch(4000);
@@ -175,6 +206,71 @@ TEST_F(RecallDeskTest, WhatIsMovedTogetherSaysTheSame) {
   both.moves_together = true;
   both.pages = {recalled(first.front(), Form::bf16), recalled(pages.front(), Form::int4)};
   EXPECT_EQ(ask(both).size(), questions.size());
+}
+
+/// The keys and values of the tokens that stand out, picked from those of a whole page by where they lie in
+/// it.
+RecalledPage picked(const FreshPage& page, const kv::PageLayout& layout,
+                    const std::shared_ptr<std::vector<std::byte>>& into) {
+  const run::MovedTokens& whole = page.forms.front();
+  EXPECT_EQ(whole.form, Form::bf16);
+  std::vector<std::int64_t> rows;
+  std::int64_t row = 0;
+  for (std::size_t i = 0; i < page.info.patches.size(); ++i)
+    for (const std::int32_t cell : page.info.patches[i].kept.list()) {
+      if (page.sketch->patches[i].kept.has(cell)) rows.push_back(row);
+      ++row;
+    }
+  const kernels::PackedShape from = packed_shape(Form::bf16, layout, row);
+  const kernels::PackedShape to = packed_shape(Form::bf16, layout, static_cast<std::int64_t>(rows.size()));
+  into->resize(static_cast<std::size_t>(to.bytes()));
+  // Of bf16, a head's tokens lie one behind the other.
+  const auto bytes = static_cast<std::size_t>(from.row_bytes());
+  for (std::int64_t segment = 0; segment < 2 * from.layers * from.kv_heads; ++segment)
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      std::memcpy(into->data() + static_cast<std::size_t>(segment * to.segment_bytes()) + i * bytes,
+                  whole.bytes.get() + segment * from.segment_bytes() + rows[i] * from.row_bytes(), bytes);
+  return {*page.sketch, Form::bf16, {{*into, 0, 0, into}}, 0, page.sketch->patches.size()};
+}
+
+// A window of sketches alone is one over their tokens, at the places of these.
+TEST_F(RecallDeskTest, SketchesAreAskedAsTheTokensThatTheyHave) {
+  watch(4000);
+  kv::PageLayout layout = at.model->parts.front()->pages.layout();
+  std::int64_t all_tokens = 0, tokens = 0;
+  for (const FreshPage& page : pages) {
+    ASSERT_TRUE(page.sketch);
+    all_tokens += page.info.tokens;
+    tokens += page.sketch->tokens;
+  }
+  EXPECT_GT(tokens, 10);
+  EXPECT_LT(tokens, all_tokens / 2);
+  for (const bool moves_together : {false, true}) {
+    Recalling sketches = all(Form::sketch), same = all(Form::bf16);
+    sketches.moves_together = same.moves_together = moves_together;
+    for (std::size_t i = 0; i < pages.size(); ++i)
+      same.pages[i] = picked(pages[i], layout, std::make_shared<std::vector<std::byte>>());
+    const std::vector<stream::Answer> said = ask(sketches), expected = ask(same),
+                                      whole = ask(all(Form::bf16));
+    ASSERT_EQ(said.size(), questions.size());
+    ASSERT_EQ(expected.size(), questions.size());
+    bool differs = false;
+    for (std::size_t i = 0; i < said.size(); ++i) {
+      EXPECT_NEAR(said[i].probability_yes, expected[i].probability_yes, 0.05) << "but for four bits";
+      EXPECT_EQ(said[i].prompt_tokens, expected[i].prompt_tokens);
+      EXPECT_EQ(whole[i].prompt_tokens - said[i].prompt_tokens, all_tokens - tokens);
+      differs = differs || std::abs(whole[i].probability_yes - expected[i].probability_yes) > 0.001;
+    }
+    EXPECT_TRUE(differs) << "it is not the whole window that is asked";
+  }
+  // A page without any, between others.
+  Recalling gap = all(Form::sketch);
+  history::PageInfo& info = gap.pages[1].info;
+  info.tokens = 0;
+  for (history::PatchInfo& patch : info.patches)
+    patch.kept = base::GridMask::none(patch.kept.height(), patch.kept.width());
+  gap.pages[1].values.clear();
+  EXPECT_EQ(ask(gap).size(), questions.size());
 }
 
 TEST_F(RecallDeskTest, APartOfAPageIsEnough) {

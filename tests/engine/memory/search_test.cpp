@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/engine/memory/made_pages.h"
@@ -64,6 +65,34 @@ Searched look_through(const std::vector<SearchedPage>& pages, const Search::Opti
   }
   searched.result = search.result();
   return searched;
+}
+
+/// Pages of which nobody has a sketch: all of their tokens are said to stand out.
+std::vector<SearchedPage> without_sketches(std::vector<SearchedPage> pages, std::size_t first,
+                                           std::size_t last) {
+  for (std::size_t page = first; page < last; ++page)
+    for (SearchedPage::Patch& patch : pages[page].patches) patch.standing_out = patch.tokens;
+  return pages;
+}
+
+TEST(SearchTest, APageWithoutASketchIsReadWholeForTheFirstLook) {
+  const Happens event{1000, 1010};
+  const std::vector<SearchedPage> sketched = an_hour();
+  const std::vector<SearchedPage> some = without_sketches(sketched, 120, 130);
+  const auto search = [&](const std::vector<SearchedPage>& pages) {
+    return look_through(pages, {}, [&](const Look& look) { return event.log_odds(look, pages); });
+  };
+  const Searched with = search(sketched), found = search(some);
+  EXPECT_EQ(found.result.verdict, Verdict::yes);
+  EXPECT_EQ(found.rounds, with.rounds);
+  EXPECT_EQ(found.result.windows.front().wall, with.result.windows.front().wall);
+  EXPECT_EQ(found.result.tokens, with.result.tokens + 10 * 8 * 9) << "nine more of each of their patches";
+  // None has one, as of a camera of which nobody said what stands out: it is found, for all of the tokens.
+  const Searched none = search(without_sketches(sketched, 0, sketched.size()));
+  EXPECT_EQ(none.result.verdict, Verdict::yes);
+  EXPECT_EQ(none.rounds, with.rounds);
+  EXPECT_GE(none.result.tokens, 3600 * 10);
+  for (const Look& look : none.looks) EXPECT_EQ(look.is_brief, look.id <= none.rounds[0]);
 }
 
 TEST(SearchTest, FindsTheWindowByWhatStandsOutAndReadsThatWhole) {
@@ -176,11 +205,25 @@ TEST(SearchTest, NothingToLookAtIsNo) {
     EXPECT_EQ(none.result.verdict, Verdict::no);
     EXPECT_TRUE(none.rounds.empty());
   }
-  // Nothing stands out: nothing happened.
-  std::vector<SearchedPage> quiet = an_hour(80);
+}
+
+TEST(SearchTest, WhereNothingStandsOutWindowsAllOverAreLookedAt) {
+  std::vector<SearchedPage> quiet = an_hour();
   for (SearchedPage& page : quiet)
     for (SearchedPage::Patch& patch : page.patches) patch.standing_out = 0;
-  EXPECT_TRUE(look_through(quiet, {}, [](const Look&) { return 9.0; }).rounds.empty());
+  const Searched found = look_through(quiet, {}, [](const Look&) { return 9.0; });
+  EXPECT_EQ(found.rounds, std::vector<std::size_t>{4});
+  EXPECT_EQ(found.result.verdict, Verdict::yes) << "it is there all the time";
+  std::vector<std::int64_t> begins;
+  for (const Look& look : found.looks)
+    begins.push_back((look.wall.from - found.looks[0].wall.from) / 1'000'000'000);
+  EXPECT_THAT(begins, ::testing::ElementsAre(0, ::testing::AllOf(::testing::Gt(800), ::testing::Lt(1000)),
+                                             ::testing::AllOf(::testing::Gt(1700), ::testing::Lt(1900)),
+                                             ::testing::AllOf(::testing::Gt(2600), ::testing::Lt(2800))));
+  // As many as there are.
+  std::vector<SearchedPage> short_one = {quiet.begin(), quiet.begin() + 2};
+  EXPECT_EQ(look_through(short_one, {}, [](const Look&) { return -9.0; }).rounds,
+            std::vector<std::size_t>{1});
 }
 
 TEST(SearchTest, ComposedWindowsAreAsLongAsOneAndInOrder) {

@@ -81,18 +81,16 @@ TEST(TierPool, WhatIsWorthMostStaysLongest) {
   const std::vector<std::string> one{"gate"};
   pool.share(one);
   for (std::uint64_t id = 0; id < 6; ++id)
-    pool.put("gate", page(id, 10, static_cast<int>(id), id == 1 ? 1.0 : 0.0));
+    pool.put("gate", page(id, 10, static_cast<int>(id), id == 1 ? 1.0 : 0.0), {.is_alerted = id == 2});
   pool.hit(0);
   pool.hit(99);
-  pool.alert("gate", at(2), at(2) + std::chrono::seconds(30));
-  pool.alert("nobody", at(0), at(9));
   EXPECT_EQ(pool.order_of("gate"), (Ids{3, 4, 5, 0, 1, 2}))
       << "age, then what was asked about and what changed, then what was told of";
   EXPECT_EQ(pool.put("gate", page(7, 20, 7)), (Ids{3, 4}));
   // Worth fades: hours later, what is new counts for more.
   EXPECT_EQ(pool.put("gate", page(8, 40, 600)), (Ids{5, 7, 0}));
-  EXPECT_DOUBLE_EQ(TierPool::worth_of(page(1, 1, 0, 0.5), {3, 1}, at(1)), 6.5);
-  EXPECT_DOUBLE_EQ(TierPool::worth_of(page(1, 1, 0, 0.5), {3, 1}, at(61)), 3.25);
+  EXPECT_DOUBLE_EQ(TierPool::worth_of(page(1, 1, 0, 0.5), {3, true}, at(1)), 6.5);
+  EXPECT_DOUBLE_EQ(TierPool::worth_of(page(1, 1, 0, 0.5), {3, true}, at(61)), 3.25);
   EXPECT_DOUBLE_EQ(TierPool::worth_of(page(1, 1, 0), {}, at(-100)), 1) << "a clock that was put back";
 }
 
@@ -100,8 +98,8 @@ TEST(TierPool, TheLeastRecentlyUsedGoesByLru) {
   TierPool pool(40, Eviction::lru);
   const std::vector<std::string> one{"gate"};
   pool.share(one);
-  for (std::uint64_t id = 0; id < 4; ++id) pool.put("gate", page(id, 10, static_cast<int>(id), 1));
-  pool.alert("gate", at(1), at(2));
+  for (std::uint64_t id = 0; id < 4; ++id)
+    pool.put("gate", page(id, 10, static_cast<int>(id), 1), {.is_alerted = id == 1});
   pool.hit(0);
   EXPECT_EQ(pool.order_of("gate"), (Ids{1, 2, 3, 0}));
   EXPECT_TRUE(pool.remove(2));
@@ -132,7 +130,6 @@ TEST(TierPool, NobodyLosesOfItsShareToOthers) {
         pool.share(std::span(all).first(1 + below(5)));
       }
       if (below(10) == 0) pool.hit(below(static_cast<std::uint32_t>(id + 1)));
-      if (below(20) == 0) pool.alert(all[below(5)], at(static_cast<int>(id) - 50), at(static_cast<int>(id)));
       if (below(10) == 0) {
         const std::uint64_t gone = below(static_cast<std::uint32_t>(id + 1));
         ASSERT_EQ(pool.remove(gone), there.erase(gone) > 0);

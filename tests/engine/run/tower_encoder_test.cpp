@@ -245,6 +245,20 @@ TEST_F(RememberedTest, WhatIsKeptAndNotEncodedHasItsLastToken) {
   EXPECT_EQ(token(*last, 0), token(*before, 0));
 }
 
+TEST_F(RememberedTest, WhatStandsOutIsOfWhatIsKept) {
+  PatchFrames first = patch(a_, all(), all());
+  EXPECT_FALSE(encode(first)->standing_out) << "nobody said";
+  first.standing_out = square(2, 6);
+  EXPECT_EQ(encode(first)->standing_out, square(2, 6));
+  PatchFrames part = patch(a_, square(0, 2), square(0, 4));
+  part.standing_out = square(2, 6);
+  EXPECT_EQ(encode(part)->standing_out, square(2, 4)) << "of what was made now or before";
+  part.standing_out = base::GridMask::none(8, 8);
+  EXPECT_EQ(encode(part)->standing_out, base::GridMask::none(8, 8)) << "nothing does, and that is known";
+  part.standing_out = base::GridMask::none(8, 7);
+  EXPECT_THROW(encode(part), std::invalid_argument);
+}
+
 TEST_F(RememberedTest, PatchesOfOneCallAreAsThoseOfSeveral) {
   const Picture b = changed(a_, 1, 3), c = changed(b, 5, 8), other(224, 224, 7);
   const std::vector<PatchFrames> patches{patch(a_, all(), all()),

@@ -193,6 +193,18 @@ TEST_F(RememberedStream, NobodyGivesRoomForIt) {
   room.desk.close("yard");
 }
 
+// As those of cameras with more than two frames a second do.
+TEST_F(RememberedStream, PatchesMayShareATime) {
+  std::vector<RememberedPatch> all = patches(0);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].time = static_cast<std::int64_t>(i / 4);
+  const auto slots = room.desk.restore("past", all);
+  ASSERT_TRUE(slots);
+  write(*slots, 0, all);
+  EXPECT_FALSE(said("past", {0, 8}).empty());
+  room.desk.close("past");
+  EXPECT_TRUE(room.is_empty());
+}
+
 TEST_F(RememberedStream, WhatMakesNoSenseIsRefused) {
   const std::int64_t free = room.book.free_pages();
   EXPECT_THROW(room.desk.restore("past", {}), std::invalid_argument);

@@ -38,6 +38,7 @@ class RandomShelf final : public PageSink {
     EXPECT_GT(tokens.range().count(), 0);
     const CameraStream& stream = room_.desk.stream(tokens.camera);
     EXPECT_EQ(tokens.view.size(), stream.visual_tokens(tokens.range()));
+    if (tokens.why == Leaving::shown) return;
     if (offered % 3 == 0 || held_.size() > 2) return;
     Held& held = held_.emplace_back(std::move(tokens));
     for (const std::int32_t slot : held.tokens.view.slots())
@@ -201,6 +202,7 @@ void operate_at_random(int operations, const std::vector<RefreshPolicyPtr>& poli
         break;
       case 10:
         room.now += std::chrono::milliseconds(below(300));
+        if (has_budgets) room.desk.show(camera);
         shelf->clear();
         break;
       case 11:

@@ -1,7 +1,11 @@
 // Keys and what they seal, against vectors that are not ours.
 #include "engine/kv/history/cipher.h"
 
+#include <cstdlib>
+#include <filesystem>
+#include <iomanip>
 #include <set>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,8 +30,14 @@ std::string of_hex(const std::string& text) {
   return bytes;
 }
 
+/// A file of its owner's alone.
+void write_secret(const std::filesystem::path& file, const std::string& text) {
+  write_file(file, text);
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+}
+
 SecretKey key_of(const TemporaryFolder& folder, const std::string& hex) {
-  write_file(folder / "key", of_hex(hex));
+  write_secret(folder / "key", of_hex(hex));
   return SecretKey::of_file(folder / "key");
 }
 
@@ -114,7 +124,7 @@ TEST(KeyFiles, HoldBytesOrDigits) {
   const std::string digits = "000102030405060708090a0b0c0d0e0f101112131415161718191A1B1C1D1E1F";
   const SecretKey key = key_of(folder, digits);
   for (const std::string& text : {digits, digits + "\n", digits + "\r\n"}) {
-    write_file(folder / "digits", text);
+    write_secret(folder / "digits", text);
     EXPECT_EQ(SecretKey::of_file(folder / "digits"), key);
   }
 }
@@ -126,7 +136,7 @@ TEST(KeyFiles, ThatAreNoneAreNamedAndNotShown) {
   for (const std::string& text :
        {std::string(), secret, secret + digits, digits + "g0", digits + "aaa", digits + "aa\n\n",
         std::string(31, 'x'), std::string(33, 'x'), std::string(5000, 'a')}) {
-    write_file(folder / "key", text);
+    write_secret(folder / "key", text);
     try {
       SecretKey::of_file(folder / "key");
       ADD_FAILURE() << text;
@@ -142,6 +152,35 @@ TEST(KeyFiles, ThatAreNoneAreNamedAndNotShown) {
   } catch (const HistoryError& error) {
     EXPECT_THAT(error.what(), HasSubstr("/none: cannot open: No such file"));
   }
+}
+
+TEST(KeyFiles, ThatOthersMayReadOrChangeAreRefused) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "key";
+  key_of(folder, std::string(64, 'a'));
+  for (const unsigned mode : {0666U, 0644U, 0640U, 0604U, 0620U, 0602U}) {
+    std::filesystem::permissions(file, std::filesystem::perms(mode));
+    try {
+      SecretKey::of_file(file);
+      ADD_FAILURE() << std::oct << mode << " is accepted";
+    } catch (const HistoryError& error) {
+      std::ostringstream octal;
+      octal << std::oct << std::setw(4) << std::setfill('0') << mode;
+      EXPECT_EQ(std::string(error.what()),
+                file + ": has mode " + octal.str() + "; a secret key must be its owner's alone (chmod 600)");
+    }
+  }
+  std::filesystem::permissions(file, std::filesystem::perms(0400));
+  EXPECT_NO_THROW(SecretKey::of_file(file));
+}
+
+// As operators make one.
+TEST(KeyFiles, OfOpenSslsOwnCommandAreTaken) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "past.key";
+  const std::string command = "umask 077; openssl rand -hex 32 > '" + file + "'";
+  ASSERT_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_NE(SecretKey::of_file(file), SecretKey());
 }
 
 TEST(StoreFormats, KnowTheirMasterKeyAgain) {

@@ -263,7 +263,7 @@ TEST_P(HistoryDamage, TheMasterKeyIsKnownAgain) {
 
 TEST_P(HistoryDamage, WhatTheFolderIsStandsInTwoPlaces) {
   keep();
-  write_file(path("HISTORY"), "vigil history 1\nencryption none\n");
+  write_file(path("HISTORY"), "vigil history 2\nencryption none\n");
   EXPECT_EQ(count(*open(), kGate, Missing::no), 12U);
   fs::remove_all(path("index"));
   EXPECT_EQ(count(*open(), kGate, Missing::no), 12U);
@@ -276,6 +276,17 @@ TEST_P(HistoryDamage, WhatTheFolderIsStandsInTwoPlaces) {
   } catch (const HistoryError& error) {
     EXPECT_THAT(error.what(), HasSubstr("(HISTORY) is damaged or gone"));
   }
+}
+
+TEST_P(HistoryDamage, WhoeverLosesTheIndexLosesNotesAndNothingElse) {
+  keep();
+  const Note note{kGate, {0, 5}, 2};
+  open()->note({&note, 1});
+  EXPECT_THAT(open()->notes(kGate, kEver), SizeIs(1));
+  fs::remove_all(path("index"));
+  const auto store = open();
+  EXPECT_THAT(store->notes(kGate, kEver), IsEmpty());
+  EXPECT_EQ(count(*store, kGate, Missing::no), 12U);
 }
 
 TEST_P(HistoryDamage, OneAtATimeHasIt) {

@@ -89,7 +89,12 @@ TEST_P(HistoryErasure, LeavesNothingOfThePagesInAnyFile) {
   // Some of it is in a table of the index, some in its log.
   store = open();
   store->put(third.part);
+  const WallRange noted{kBegin + 40 * kSecond + 7, kBegin + 50 * kSecond + 7};
+  const Note note{kGate, noted, 2};
+  store->note({&note, 1});
   std::vector<std::string> traces;
+  for (const std::int64_t of : {noted.from, noted.to})
+    traces.emplace_back(reinterpret_cast<const char*>(&of), sizeof of);
   // Pages 3 to 12.
   for (std::size_t i = 2; i < 6; ++i)
     for (const std::string& each : traces_of(first.part.pages[i])) traces.push_back(each);
@@ -103,6 +108,7 @@ TEST_P(HistoryErasure, LeavesNothingOfThePagesInAnyFile) {
   const std::size_t files = files_in(folder_.path() / "history" / "parts").size();
   store->erase(kGate, {kBegin + 25 * kSecond, kBegin + 130 * kSecond});
   EXPECT_EQ(files_in(folder_.path() / "history" / "parts").size(), files);
+  EXPECT_THAT(store->notes(kGate, {INT64_MIN, INT64_MAX}), IsEmpty());
   EXPECT_EQ(store->finish_erasures(), (Removed{10, 60000}));
   EXPECT_THAT(found(traces), IsEmpty());
   for (int start = 0; start < 2; ++start) {
@@ -131,7 +137,7 @@ TEST_P(HistoryErasure, OfAWholeHourNotEvenItsKeyIsLeft) {
   const std::int64_t last = kBegin + kHour - 1;
   const std::vector<std::string> times = {std::string(reinterpret_cast<const char*>(&last), sizeof last)};
   EXPECT_THAT(found(times), ::testing::Not(IsEmpty()));
-  store->forget_erasure(id);
+  store->forget_erasure(id, std::nullopt);
   EXPECT_THAT(found(times), IsEmpty());
 }
 
@@ -161,6 +167,11 @@ TEST_P(HistoryErasure, KeysOfAnHourGoWithTheFirstErasureInIt) {
   // The next part of the hour goes on by it.
   store->put(part_of(kGate, kFirstHour, 40, 5, 1).part);
   EXPECT_THAT(found({second}), SizeIs(::testing::Ge(4)));
+  // The key stays as long as another form of the hour does.
+  const Expiry form[] = {{kGate, kFirstHour + 1, 1}};
+  EXPECT_EQ(store->retire(form).pages, 1U);
+  EXPECT_THAT(found({second}), ::testing::Contains(::testing::Not(::testing::HasSubstr(".part"))))
+      << "the index has it";
   const Expiry over[] = {{kGate, kFirstHour + 1}};
   store->retire(over);
   EXPECT_THAT(found({second}), IsEmpty()) << "its hour is over";

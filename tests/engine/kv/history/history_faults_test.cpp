@@ -139,6 +139,33 @@ TEST_P(HistoryFaults, AnErasureThatFailsCanBeAskedAgain) {
   }
 }
 
+TEST_P(HistoryFaults, NotesCountTogetherOrNotAtAll) {
+  bool failed = true;
+  for (long call = 0; failed; ++call) {
+    SCOPED_TRACE("at call " + std::to_string(call));
+    ASSERT_LT(call, 50);
+    fs::remove_all(path());
+    auto store = open();
+    const Note notes[] = {{kGate, {1, 5}, 2}, {kYard, {1, 5}, 2}};
+    fails_after(call, EIO);
+    failed = false;
+    try {
+      store->note(notes);
+    } catch (const HistoryError&) {
+      failed = true;
+      EXPECT_THAT(store->notes(kGate, kAny), IsEmpty());
+    }
+    works();
+    store->note({notes + 1, 1});
+    store.reset();
+    store = open();
+    EXPECT_THAT(store->notes(kYard, kAny), SizeIs(1));
+    if (!failed) {
+      EXPECT_THAT(store->notes(kGate, kAny), SizeIs(1));
+    }
+  }
+}
+
 TEST_P(HistoryFaults, WhatCannotBeReadNowIsDamagedNow) {
   const auto store = open();
   store->put(part_of(kGate, kFirstHour, 0, 1, 3).part);

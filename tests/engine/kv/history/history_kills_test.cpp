@@ -45,7 +45,10 @@ struct Told {
   std::atomic<int> steps{0};
 };
 
-/// Puts, erases and retires; `step` after each.
+/// When nothing was kept.
+constexpr WallRange kLost{kBegin + 10 * kHour, kBegin + 10 * kHour + kSecond};
+
+/// Puts, erases, retires and notes; `step` after each.
 template <class F>
 void work(HistoryStore& store, F step) {
   store.put(part_of(kGate, kFirstHour, 0, 1, 6).part);
@@ -63,6 +66,11 @@ void work(HistoryStore& store, F step) {
   step();  // 6
   store.put(part_of(kGate, kFirstHour + 1, 60, 13, 6).part);
   step();  // 7
+  const Note notes[] = {{kGate, kLost, 2}, {kYard, kLost, 3}};
+  store.note(notes);
+  step();  // 8
+  store.erase(kGate, kLost);
+  step();  // 9
 }
 
 void expect_consistent(const HistoryStore& store, int steps) {
@@ -79,6 +87,10 @@ void expect_consistent(const HistoryStore& store, int steps) {
     }
     EXPECT_TRUE(there == 6 || (there <= 2 && steps < step)) << camera.camera << ' ' << first << ": " << there;
   };
+  const std::size_t gate = store.notes(kGate, kLost).size(), yard = store.notes(kYard, kLost).size();
+  // They were noted together, and one of them was erased.
+  EXPECT_TRUE(yard == (steps >= 8 ? 1U : 0U) || (steps == 7 && yard == 1)) << steps;
+  EXPECT_TRUE(gate == (steps >= 9 ? 0U : yard) || (steps == 8 && gate == 0)) << steps;
   const auto never = [](std::uint64_t) { return false; };
   put(kGate, 1, 1, [&](std::uint64_t page) { return steps >= 4 && (page == 3 || page == 4); });
   put(kGate, 7, 3, never);
@@ -129,7 +141,7 @@ TEST_P(HistoryKills, EachPageIsWholeOrAbsent) {
       work(*store, [&] { ++told->steps; });
       ++told->steps;
     }));
-    if (told->steps == 8) break;
+    if (told->steps == 10) break;
     ++kills;
     ASSERT_TRUE(in_a_process([&] {
       const auto store = open_history_store(path, options);

@@ -154,7 +154,7 @@ TEST_P(HistoryStoreTest, WhatMakesNoSenseIsRefusedAsAWhole) {
               HasSubstr("of at most 4194304"));
   EXPECT_THAT(numbers(store_->pages(kGate, kAll)), ElementsAre(4, 5));
   EXPECT_THROW(store_->erase(kGate, {5, 4}), std::invalid_argument);
-  EXPECT_THROW(store_->forget_erasure(77), std::invalid_argument);
+  EXPECT_THROW(store_->forget_erasure(77, std::nullopt), std::invalid_argument);
 }
 
 TEST_P(HistoryStoreTest, WholeHoursGo) {
@@ -180,6 +180,72 @@ TEST_P(HistoryStoreTest, WholeHoursGo) {
   EXPECT_THAT(store_->list(), SizeIs(1));
 }
 
+/// A part of pages of one form.
+testing::OwnedPart part_of_form(std::uint8_t form, std::uint32_t hour, int second, std::uint64_t first,
+                                std::uint64_t count) {
+  auto owned = part_of(kGate, hour, second, first, count);
+  for (GivenPage& page : owned.part.pages) page.info.form = form;
+  return owned;
+}
+
+TEST_P(HistoryStoreTest, FormsGoByThemselves) {
+  for (std::uint32_t hour = 0; hour < 3; ++hour) {
+    store_->put(part_of_form(2, kFirstHour + hour, 0, 1 + 4 * hour, 2).part);
+    store_->put(part_of_form(3, kFirstHour + hour, 0, 3 + 4 * hour, 2).part);
+  }
+  // Forms 1 and 2 (pages 13 and 14) in one part.
+  store_->put(part_of(kGate, kFirstHour, 100, 13, 2).part);
+  const Expiry two[] = {{kGate, kFirstHour + 2, 2}};
+  EXPECT_EQ(store_->retire(two), (Removed{4, 4 * 6000}));
+  for (int start = 0; start < 2; ++start) {
+    EXPECT_THAT(numbers(store_->pages(kGate, kAll)), ElementsAre(3, 4, 7, 8, 9, 10, 11, 12, 13, 14))
+        << "what is left of an hour can be read";
+    EXPECT_TRUE(is_whole(*store_, kGate, 3, 2));
+    start_again();
+  }
+  // The next page of an hour whose first form is gone.
+  store_->put(part_of_form(2, kFirstHour, 200, 15, 1).part);
+  start_again();
+  EXPECT_TRUE(is_whole(*store_, kGate, 15, 0));
+  const Expiry hour[] = {{kGate, kFirstHour + 2, 3, kFirstHour + 1}};
+  EXPECT_EQ(store_->retire(hour).pages, 2U) << "one hour alone";
+  EXPECT_THAT(numbers(store_->pages(kGate, kAll)), ElementsAre(3, 4, 9, 10, 11, 12, 13, 14, 15));
+  const Expiry one[] = {{kGate, kFirstHour + 1, 1}};
+  EXPECT_EQ(store_->retire(one).pages, 0U) << "there is something else in its part";
+  const Expiry both[] = {{kGate, kFirstHour + 1, 1}, {kGate, kFirstHour + 1, 2}};
+  EXPECT_EQ(store_->retire(both).pages, 3U);
+  start_again();
+  EXPECT_THAT(numbers(store_->pages(kGate, kAll)), ElementsAre(3, 4, 9, 10, 11, 12));
+}
+
+TEST_P(HistoryStoreTest, SumsUpHours) {
+  EXPECT_THAT(store_->hours(std::nullopt), IsEmpty());
+  store_->put(part_of_form(2, kFirstHour, 0, 5, 3).part);
+  store_->put(part_of_form(2, kFirstHour, 100, 8, 1).part);
+  store_->put(part_of_form(3, kFirstHour, 50, 9, 2).part);
+  store_->put(part_of_form(2, kFirstHour + 2, 0, 11, 1).part);
+  store_->put(part_of(kYard, kFirstHour, 0, 1, 1).part);
+  const auto range = [](int from, int to) {
+    return WallRange{kStart + from * kSecond, kStart + to * kSecond - 1};
+  };
+  const HourSummary second{kGate, kFirstHour, 3, 2, 12000, range(50, 70), 9};
+  const HourSummary third{kGate, kFirstHour + 2, 2, 1, 6000, range(7200, 7210), 11};
+  EXPECT_THAT(store_->hours(kGate),
+              ElementsAre(HourSummary{kGate, kFirstHour, 2, 4, 24000, range(0, 110), 5}, second, third));
+  EXPECT_THAT(store_->hours(std::nullopt), SizeIs(4));
+  EXPECT_THAT(store_->hours(CameraId{"nobody", ""}), IsEmpty());
+  // Of what is erased nothing is told, whether it is there or not.
+  store_->erase(kGate, range(5, 25));
+  for (int start = 0; start < 3; ++start) {
+    EXPECT_THAT(store_->hours(kGate),
+                ElementsAre(HourSummary{kGate, kFirstHour, 2, 1, 6000, range(100, 110), 8}, second, third));
+    if (start == 0) store_->finish_erasures();
+    if (start == 1) start_again();
+  }
+  store_->erase(kGate, range(7200, 7201));
+  EXPECT_THAT(store_->hours(kGate), SizeIs(2));
+}
+
 TEST_P(HistoryStoreTest, ErasesWholePagesOutwards) {
   store_->put(part_of(kGate, kFirstHour, 0, 1, 6).part);
   store_->put(part_of(kYard, kFirstHour, 0, 1, 6).part);
@@ -203,7 +269,7 @@ TEST_P(HistoryStoreTest, ErasesWholePagesOutwards) {
   start_again();
   EXPECT_THAT(numbers(store_->pages(kGate, kAll)), ElementsAre(1, 5, 6, 7, 11, 12));
   EXPECT_EQ(store_->put(part_of(kGate, kFirstHour, 20, 13, 1).part), (PutReport{0, 1}));
-  store_->forget_erasure(id);
+  store_->forget_erasure(id, std::nullopt);
   EXPECT_THAT(store_->erasures(), IsEmpty());
   start_again();
   EXPECT_EQ(store_->put(part_of(kGate, kFirstHour, 20, 13, 1).part), (PutReport{1, 0}));
@@ -213,11 +279,11 @@ TEST_P(HistoryStoreTest, ErasesWholePagesOutwards) {
 TEST_P(HistoryStoreTest, AnErasureIsForgottenOnlyWhenItIsFinished) {
   store_->put(part_of(kGate, kFirstHour, 0, 1, 6).part);
   const std::uint64_t id = store_->erase(kGate, kAll);
-  EXPECT_THROW(store_->forget_erasure(id), std::invalid_argument);
+  EXPECT_THROW(store_->forget_erasure(id, std::nullopt), std::invalid_argument);
   EXPECT_EQ(store_->finish_erasures(), (Removed{6, 36000}));
   EXPECT_EQ(store_->finish_erasures(), (Removed{0, 0}));
-  store_->forget_erasure(id);
-  EXPECT_THROW(store_->forget_erasure(id), std::invalid_argument);
+  store_->forget_erasure(id, std::nullopt);
+  EXPECT_THROW(store_->forget_erasure(id, std::nullopt), std::invalid_argument);
 }
 
 TEST_P(HistoryStoreTest, ListsCameras) {
@@ -253,6 +319,18 @@ std::string said_by(const HistoryStore& store, std::span<const CameraId> cameras
             std::to_string(each.wall.to) + ' ' + std::to_string(each.forms.size()) + ' ' +
             std::to_string(each.gaps.size()) + '\n';
   }
+  for (const HourSummary& each : store.hours(std::nullopt)) {
+    text += each.camera.tenant + each.camera.camera;
+    for (const std::uint64_t number : {std::uint64_t{each.hour}, std::uint64_t{each.form}, each.pages,
+                                       each.bytes, static_cast<std::uint64_t>(each.wall.from),
+                                       static_cast<std::uint64_t>(each.wall.to), each.first_page})
+      text += ' ' + std::to_string(number);
+    text += '\n';
+  }
+  for (const CameraId& camera : cameras)
+    for (const Note& each : store.notes(camera, kAll))
+      text += "note of " + each.camera.tenant + each.camera.camera + ' ' + std::to_string(each.wall.from) +
+              ' ' + std::to_string(each.wall.to) + ' ' + std::to_string(each.why) + '\n';
   const VerifyReport verified = store.verify(std::nullopt);
   return text + std::to_string(verified.whole) + ' ' + std::to_string(verified.damaged);
 }
@@ -280,7 +358,7 @@ TEST_P(HistoryTwins, SayTheSameWhateverIsDone) {
     const int second = static_cast<int>(random() % 300) * 10;
     const WallRange wall{hour * kHour + second * kSecond,
                          hour * kHour + (second + static_cast<int>(random() % 900)) * kSecond};
-    switch (random() % 10) {
+    switch (random() % 12) {
       case 0:
         both([&](HistoryStore& store) { return store.erase(camera, wall); });
         break;
@@ -288,21 +366,39 @@ TEST_P(HistoryTwins, SayTheSameWhateverIsDone) {
         both([&](HistoryStore& store) { return store.finish_erasures(); });
         break;
       case 2: {
-        const Expiry over[] = {{camera, hour}};
-        both([&](HistoryStore& store) { return store.retire(over); });
+        const auto form = static_cast<std::uint8_t>(random() % 4);
+        const Expiry over[] = {{camera, hour},
+                               {camera, hour + 1, form},
+                               {cameras[0], hour + 1, static_cast<std::uint8_t>(random() % 4), hour}};
+        // Of all forms, or of one.
+        const std::size_t first = random() % 2;
+        both([&](HistoryStore& store) { return store.retire(std::span(over).subspan(first)); });
         break;
       }
       case 3: {
         const auto erasures = memory->erasures();
         if (erasures.empty()) break;
-        const Erasure& one = erasures[random() % erasures.size()];
+        const Erasure one = erasures[random() % erasures.size()];
+        std::optional<std::uint8_t> why;
+        if (random() % 2 == 0) why = std::uint8_t{6};
         both([&](HistoryStore& store) {
           try {
-            store.forget_erasure(one.id);
+            store.forget_erasure(one.id, why);
             return true;
           } catch (const std::invalid_argument&) {
             return false;
           }
+        });
+        break;
+      }
+      case 10:
+      case 11: {
+        const Note notes[] = {{camera, wall, static_cast<std::uint8_t>(random() % 3)},
+                              {cameras[0], {wall.to - kHour, wall.from + 20 * kSecond}, 2},
+                              {camera, {wall.to + kSecond, wall.to + kHour}, 1}};
+        both([&](HistoryStore& store) {
+          store.note(notes);
+          return 0;
         });
         break;
       }
@@ -313,8 +409,12 @@ TEST_P(HistoryTwins, SayTheSameWhateverIsDone) {
         memory->finish_erasures();
         break;
       default: {
-        const auto given = part_of(camera, hour, second, memory->last_page(camera) + 1 + random() % 2,
-                                   1 + random() % 8, 1 + random() % 5000);
+        auto given = part_of(camera, hour, second, memory->last_page(camera) + 1 + random() % 2,
+                             1 + random() % 8, 1 + random() % 5000);
+        // Of one form, as they usually are, or of several.
+        const auto form = static_cast<std::uint8_t>(random() % 5);
+        for (GivenPage& page : given.part.pages)
+          if (form < 4) page.info.form = form;
         both([&](HistoryStore& store) { return store.put(given.part); });
       }
     }

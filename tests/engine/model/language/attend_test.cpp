@@ -1,9 +1,12 @@
 #include "engine/model/language/attend.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -20,11 +23,12 @@ namespace {
 class Blind final : public Attend {
  public:
   explicit Blind(int layer) : blind_(layer) {}
-  void attend(kernels::Stream& stream, int layer, kernels::ConstMatrix q, const kernels::KvLayer& kv,
-              const kernels::PagedPlan& plan, float scale, kernels::Matrix out) const override {
+  void attend(kernels::Stream& stream, int rank, int layer, kernels::ConstMatrix q,
+              const kernels::KvLayer& kv, const kernels::PagedPlan& plan, float scale,
+              kernels::Matrix out) const override {
     layers.push_back(layer);
     rows.push_back(q.rows);
-    if (layer != blind_) return full_attention().attend(stream, layer, q, kv, plan, scale, out);
+    if (layer != blind_) return full_attention().attend(stream, rank, layer, q, kv, plan, scale, out);
     for (std::int64_t row = 0; row < out.rows; ++row) std::fill_n(out.row<float>(row), out.cols, 0.0F);
   }
   mutable std::vector<int> layers;
@@ -59,6 +63,48 @@ TEST(Attend, EachLayerAsksItForItsRows) {
   EXPECT_EQ(logits(nobody), logits(full_attention())) << "the same arithmetic";
   EXPECT_EQ(nobody.layers, (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(nobody.rows, (std::vector<std::int64_t>{5, 5, 1})) << "the last one for those that are wanted";
+}
+
+/// Writes down who is told what, and when. `blind`: the layer that sees nothing.
+class Ahead final : public Attend {
+ public:
+  explicit Ahead(int blind) : blind_(blind) {}
+  void attend(kernels::Stream& stream, int rank, int layer, kernels::ConstMatrix q,
+              const kernels::KvLayer& kv, const kernels::PagedPlan& plan, float scale,
+              kernels::Matrix out) const override {
+    told.push_back("layer " + std::to_string(layer) + " of " + std::to_string(q.rows));
+    blind_.attend(stream, rank, layer, q, kv, plan, scale, out);
+  }
+  bool looks_ahead() const override { return true; }
+  void ahead(kernels::Stream&, int rank, int layer, kernels::ConstMatrix q, const kernels::PagedPlan& plan,
+             float scale) const override {
+    told.push_back("ahead " + std::to_string(layer) + " of " + std::to_string(q.rows));
+    EXPECT_EQ(rank, 0);
+    EXPECT_EQ(plan.rows(), q.rows);
+    EXPECT_EQ(scale, 1 / std::sqrt(20.0F));
+    for (std::int64_t row = 0; row < q.rows; ++row)
+      guesses[static_cast<std::size_t>(layer - 1)].insert(guesses[static_cast<std::size_t>(layer - 1)].end(),
+                                                          q.row<float>(row), q.row<float>(row) + q.cols);
+  }
+  mutable std::vector<std::string> told;
+  mutable std::array<std::vector<float>, 2> guesses;
+
+ private:
+  Blind blind_;
+};
+
+TEST(Attend, TheNextLayersQueriesCanBeGuessedByWhatEnteredThisOne) {
+  const Ahead sees(-1), first(0), second(1);
+  EXPECT_EQ(logits(sees), logits(full_attention())) << "nothing depends on it";
+  EXPECT_EQ(sees.told, (std::vector<std::string>{"ahead 1 of 5", "layer 0 of 5", "ahead 2 of 5",
+                                                 "layer 1 of 5", "layer 2 of 1"}));
+  logits(first);
+  logits(second);
+  EXPECT_EQ(sees.guesses[0].size(), 5U * 240);
+  EXPECT_EQ(first.guesses[0], sees.guesses[0]) << "what the first layer adds comes later";
+  EXPECT_NE(first.guesses[1], sees.guesses[1]) << "the second one knows it";
+  EXPECT_EQ(second.guesses[1], sees.guesses[1]);
+  EXPECT_NE(sees.guesses[0], sees.guesses[1]);
 }
 
 TEST(Attend, WhatItLeavesOutIsNotSeen) {

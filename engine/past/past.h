@@ -1,0 +1,189 @@
+// What of a sequence has left its pages and can still be attended to: the past of one stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/kv/page_store.h"
+#include "engine/kv/retrieval/hc_table.h"
+#include "engine/kv/retrieval/retriever.h"
+#include "engine/model/files/config.h"
+#include "engine/past/byte_ring.h"
+#include "kernels/device/buffer.h"
+#include "kernels/device/host_buffer.h"
+#include "kernels/fetch_clusters/fetch_clusters.h"
+#include "kernels/rope/rope.h"
+
+namespace vigil::past {
+
+struct PastOptions {
+  /// A form of ReSV (`retrieval::resv_named`) or a control (`retrieval::kControls`).
+  std::string method = "resv-pooled";
+  /// Of ReSV, in place of its form's own.
+  std::optional<retrieval::ResvSettings> settings = std::nullopt;
+  /// Of a control: what a KV head may have of all tokens, from 0 to 1.
+  double share = 0.33;
+  /// In which keys and values lie in the host's memory.
+  kernels::PackedForm form = kernels::PackedForm::bf16;
+  /// Bytes of the host's memory that they may take; the oldest block goes when there is no room. Of one block
+  /// alone, that is all of it.
+  std::int64_t host_bytes = std::int64_t{64} << 20U;
+  /// Patches whose keys form clusters with each other; 0: all, which is what the paper has.
+  int block_patches = 0;
+};
+
+/// The keys and values of a sequence's past in one part of the model (some KV heads of all layers), in the
+/// memory of the host, and which of them a layer's queries need.
+///
+/// Patches form blocks, and tokens form clusters within a block. WiCSum sees the clusters of all blocks, by
+/// layer. In the host's memory a cluster of a block is one piece (kernels::ClusterPieces): contiguous. While
+/// its block is open, clusters grow: then all of the block is laid anew, out of a copy of its keys and values
+/// on the device, before it is asked. So a patch is packed again as often as somebody asks until its block is
+/// full, at most block_patches times, and the device keeps one block per stream; a block that is closed is
+/// never written again, and nothing of it is rounded twice. With blocks clusters are smaller than without:
+/// what stays the same for longer than a block begins a cluster in each. What is forgotten is the oldest
+/// block, whole: its clusters are the first of each layer, and those of the others move up.
+///
+/// A part that has some of the KV heads hashes those: its clusters are others than those of the whole. One
+/// stream of one device, the same in each call; not thread-safe. On a GPU, asking waits for nothing (but
+/// for controls); appending and laying wait for the device.
+class Past {
+ public:
+  /// `layout`: of the part's pages, f32 or bf16. Throws std::invalid_argument for a method that there is not,
+  /// settings that no table can have, and no room; std::bad_alloc.
+  Past(const kernels::Stream& stream, const model::TextConfig& text, const kv::PageLayout& layout,
+       const PastOptions& options);
+
+  /// The next patch, whose keys and values lie in these slots. times: of each token, its position on the
+  /// axes of time. Throws std::invalid_argument for as many times as there are not slots; and, where a block
+  /// is complete, as `lay`: then it was not appended.
+  void append(kernels::Stream& stream, const kv::PageStore& pages, std::span<const std::int32_t> slots,
+              std::span<const std::int32_t> times);
+
+  /// Lays what was appended since. Whoever asks has called it before. Throws std::invalid_argument for an
+  /// open block that has no room by itself, which is gone then, and std::logic_error where a control would
+  /// have to forget.
+  void lay(kernels::Stream& stream);
+
+  /// The oldest block goes, the open one too. Throws std::logic_error for controls, which cannot.
+  void forget_block(const kernels::Stream& stream);
+
+  /// Of each block, the oldest first, by how much its keys are later in time than they were computed, from
+  /// now on: so that stretches of the past lie side by side. Throws std::invalid_argument for another number
+  /// of them than there are blocks, and std::logic_error for controls.
+  void turn(kernels::Stream& stream, std::span<const std::int32_t> by);
+
+  std::int64_t tokens() const { return tokens_; }
+  std::int64_t blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
+  /// The patches that each block has, the oldest first.
+  std::vector<int> patches() const;
+  const PastOptions& options() const { return options_; }
+  /// What it takes of the host's memory, and of the device's.
+  std::int64_t host_bytes() const { return options_.host_bytes; }
+  std::int64_t device_bytes() const;
+  /// Clusters of a layer (of a control: tokens) that are laid.
+  std::int64_t units(int layer) const {
+    return static_cast<std::int64_t>(layers_[static_cast<std::size_t>(layer)].counts.size());
+  }
+
+  /// Chooses by these queries of a layer, and brings what was chosen. q: [rows, heads * head_dim] of the
+  /// cache's type, rotated; `now`: the time at which keys that stand still are to be seen. `to` has keys,
+  /// values, counts, the capacity and the type; its places are the past's own. What has no room in it is
+  /// left out: the newest clusters. Nothing of an empty past. Throws as the kernels do.
+  void fetch(kernels::Stream& stream, int layer, kernels::ConstMatrix q, float scale, std::int32_t now,
+             kernels::FetchedLists to);
+
+  /// The choice alone, as `fetch` makes it; until the next one. Clusters of a layer, in the order of their
+  /// blocks: [kv_heads, units_capacity()].
+  kernels::ClusterSelection choose(kernels::Stream& stream, int layer, kernels::ConstMatrix q, float scale,
+                                   std::int32_t now);
+  std::int64_t units_capacity() const { return capacity_; }
+  /// On the device, of the last choice: the tokens of each KV head, [kv_heads].
+  const std::int32_t* chosen_tokens() const {
+    return chosen_.as<std::int32_t>() + shape_.kv_heads * (capacity_ + 1);
+  }
+  /// Tokens of each unit of a layer.
+  std::span<const std::int32_t> counts(int layer) const {
+    return layers_[static_cast<std::size_t>(layer)].counts;
+  }
+
+ private:
+  struct Block {
+    int patches = 0;
+    std::int64_t tokens = 0;
+    /// Where it lies; nothing while nothing of it is laid.
+    ByteRing::Range place;
+    /// In each layer.
+    std::vector<std::int64_t> units;
+    std::int32_t turned = 0;
+    /// Rows of angles that its largest cluster takes.
+    std::int32_t longest = 0;
+  };
+  /// What the device is told of a layer's clusters, block after block.
+  struct Layer {
+    std::vector<std::int32_t> counts;
+    std::vector<std::int64_t> begins;
+  };
+  /// The tokens of a layer of the open block, by cluster.
+  struct Order {
+    std::vector<std::int32_t> tokens, counts;
+  };
+
+  bool is_resv() const { return settings_.has_value(); }
+  void begin_block(const kernels::Stream& stream);
+  /// The open block gets its clusters and its place, but for the packing.
+  std::vector<Order> orders(kernels::Stream& stream) const;
+  std::int64_t bytes_of(const std::vector<Order>& orders) const;
+  void pack(kernels::Stream& stream, const std::vector<Order>& orders);
+  void copy_sums(kernels::Stream& stream);
+  /// Turns the sums of a block's keys on the device by a time.
+  void turn_sums(kernels::Stream& stream, std::size_t block, std::int32_t by);
+  /// Takes the first (or the last) block's clusters out of each layer's lists.
+  void drop_units(const Block& block, bool first);
+  void drop_open_block(kernels::Stream& stream);
+  void reserve_units(const kernels::Stream& stream);
+  void send(kernels::Stream& stream);
+  /// cos and sin of turning by these times, one a row.
+  void angles(kernels::Stream& stream, std::span<const std::int32_t> times, kernels::Buffer& to) const;
+  void stage(kernels::Stream& stream, const kv::PageStore& pages, std::span<const std::int32_t> slots);
+  kernels::ConstMatrix still(kernels::Stream& stream, kernels::ConstMatrix q, std::int32_t now);
+  kernels::KvLayers staged() const;
+
+  PastOptions options_;
+  retrieval::KeyShape shape_;
+  std::optional<retrieval::ResvSettings> settings_;
+  model::TimeAxes time_axes_;
+  kernels::DeviceArray<kernels::RopeFrequency> frequencies_;
+  std::unique_ptr<kernels::HostMemory> memory_;
+  kernels::HostBytes bytes_;
+  ByteRing ring_;
+  std::deque<Block> blocks_;
+  std::int64_t tokens_ = 0;
+  bool is_laid_ = true;
+  /// Of a control, all; of ReSV, the open block's.
+  retrieval::RetrieverPtr control_;
+  std::unique_ptr<retrieval::HcTable> table_;
+  /// Keys and values of the open block: [token][layer][key, value][kv_heads][head_dim] of the cache's type.
+  kernels::Buffer staged_;
+  std::int64_t staged_room_ = 0;
+  std::vector<Layer> layers_;
+  /// Clusters that each layer has room for on the device.
+  std::int64_t capacity_ = 0;
+  /// f32 [layers, capacity, cols]; [layers, capacity] of begins, counts and rows of angles; [layers].
+  kernels::Buffer sums_, begins_, counts_, angle_rows_, clusters_;
+  /// Of the choice: [kv_heads, capacity] clusters, then [kv_heads] counts, then tokens; and the places.
+  kernels::Buffer chosen_, places_;
+  /// cos, then sin.
+  kernels::Buffer turn_, turned_queries_, query_turn_;
+  std::int64_t turn_rows_ = 0;
+  kernels::Buffer keys_;
+  kernels::DeviceArray<std::int32_t> slots_, rows_;
+};
+
+}  // namespace vigil::past
