@@ -61,6 +61,7 @@ bool same_stream(const CameraSettings& a, const CameraSettings& b) {
   stream.pruning.kept = b.stream.pruning.kept;
   stream.degrade = b.stream.degrade;
   stream.priority = b.stream.priority;
+  stream.keep = b.stream.keep;
   return stream == b.stream && a.inputs == b.inputs && a.username == b.username && a.password == b.password &&
          a.password_file == b.password_file && a.password_read == b.password_read;
 }

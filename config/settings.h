@@ -119,6 +119,8 @@ struct StreamSettings {
                                       {.name = "more pruning", .kept = 0.5},
                                       {.name = "longer stride", .stride = 2}};
   int priority = 0;
+  /// How long what the camera saw is remembered, where anything is (`memory`); 0: not at all.
+  base::Duration keep = 24h;
   friend bool operator==(const StreamSettings&, const StreamSettings&) = default;
 };
 
@@ -215,8 +217,9 @@ struct CameraSettings {
 };
 
 /// Whether two cameras see the same: rules, labels and snoozes are none of the stream's business, nor how
-/// much of it a window shows, computes anew or may take of the cache, how much pruning keeps, and what would
-/// be done with less room. (Its stride is: a camera's credit is counted in strides.)
+/// much of it a window shows, computes anew or may take of the cache, how much pruning keeps, what would be
+/// done with less room, and how long it is remembered. (Its stride is: a camera's credit is counted in
+/// strides.)
 bool same_stream(const CameraSettings& a, const CameraSettings& b);
 
 /// Encryption of events, and who may read them (CURVE of ZeroMQ).
@@ -266,6 +269,66 @@ struct EvidenceSettings {
   /// Packets of each camera that are held in memory, at most, for a clip to begin in the past.
   ByteSize memory = mebibytes(64);
   friend bool operator==(const EvidenceSettings&, const EvidenceSettings&) = default;
+};
+
+/// In which forms pages of a tier are kept, and how long after they were seen; 0: not in that form.
+struct FormSettings {
+  base::Duration bf16{};
+  base::Duration fp8{};
+  base::Duration int4{};
+  /// What the vision tower made, of which keys and values can be computed again.
+  base::Duration embeddings{};
+  /// Keys and values of the few tokens that stand out, by which windows are found.
+  base::Duration sketch{};
+  friend bool operator==(const FormSettings&, const FormSettings&) = default;
+};
+
+struct TierSettings {
+  /// Bytes of all its pages at most.
+  ByteSize budget;
+  FormSettings forms;
+  friend bool operator==(const TierSettings&, const TierSettings&) = default;
+};
+
+/// Which of a camera's pages go first where there is no room: those worth least (by age, change, questions
+/// and alerts), or those that were not used for longest.
+enum class Eviction : std::uint8_t { value, lru };
+
+/// What is remembered of what cameras saw, so that it can be asked about later.
+struct MemorySettings {
+  bool enabled = false;
+  TierSettings host = {gibibytes(1), {.int4 = 10min, .sketch = 10min}};
+  TierSettings disk = {gibibytes(100), {.int4 = 24h, .embeddings = 24h, .sketch = 168h}};
+  Eviction eviction = Eviction::value;
+  /// The folder of the disk's tier; empty: nothing is kept on a disk.
+  std::filesystem::path dir;
+  /// The file of the key by which it is encrypted; empty: it is not.
+  std::filesystem::path key_file;
+  friend bool operator==(const MemorySettings&, const MemorySettings&) = default;
+};
+
+/// Who may ask, by the public key of his client.
+struct AskerSettings {
+  /// In Z85.
+  std::string key;
+  /// About cameras of these; `*`: of all.
+  std::vector<std::string> tenants;
+  /// Whether he may erase what they remember, too.
+  bool erase = false;
+  friend bool operator==(const AskerSettings&, const AskerSettings&) = default;
+};
+
+/// Where questions about the past are taken, if anything is remembered.
+struct AskSettings {
+  /// A ZeroMQ endpoint; beyond this machine only with `secret_key_file`. Empty: none are taken.
+  std::string bind = "tcp://127.0.0.1:5558";
+  /// The file of this server's secret key; empty for no encryption: then everybody who reaches it may do
+  /// everything.
+  std::filesystem::path secret_key_file;
+  std::vector<AskerSettings> askers;
+  /// Questions that are answered at once; others are refused for the time being.
+  int at_once = 4;
+  friend bool operator==(const AskSettings&, const AskSettings&) = default;
 };
 
 /// A certificate and its private key; both empty for none.
@@ -368,6 +431,8 @@ struct Settings {
   std::vector<SharedRule> rules;
   AlertSettings alerts;
   EvidenceSettings evidence;
+  MemorySettings memory;
+  AskSettings asks;
   MetricsSettings metrics;
   ClusterSettings cluster;
   LogSettings log;

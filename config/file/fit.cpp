@@ -75,6 +75,10 @@ void check_present(Reading& reading, const SectionReader& section, const CameraS
   check_names(reading, section);
 }
 
+void check_present(Reading& reading, const SectionReader& section, const AskerSettings&) {
+  require(reading, section, {"key", "tenants"});
+}
+
 void check_present(Reading& reading, const SectionReader& section, const Settings&) {
   if (reading.holds == Holds::all) {
     require(reading, section, {"model", "cameras"});
@@ -119,6 +123,15 @@ void check_fit(Reading& reading, const SectionReader& section, const StreamSetti
   if (base::seconds(stream.window.stride) * stream.fps < 1) {
     reading.report(section.where("window"), section.at("window.stride") + ": no frame within " +
                                                 base::format_duration(stream.window.stride) + " at this fps");
+  }
+  // Pages are there to be remembered when they have left a window.
+  if (stream.keep > 0s && stream.keep < stream.window.length &&
+      (section.has("keep") || section.has("window"))) {
+    reading.report(section.where(section.has("keep") ? "keep" : "window"),
+                   section.at("keep") + ": " + base::format_duration(stream.keep) +
+                       " is shorter than the window's length, " +
+                       base::format_duration(stream.window.length) +
+                       "; nothing would be remembered, which is `keep: off`");
   }
 }
 
@@ -230,6 +243,7 @@ void check_addresses(Reading& reading, const SectionReader& section, const Setti
   const Listener listeners[] = {
       {"alerts", "bind", settings.alerts.bind},
       {"alerts", "replay", settings.alerts.replay_endpoint()},
+      {"asks", "bind", settings.memory.enabled ? settings.asks.bind : ""},
       {"metrics", "listen", settings.metrics.listen},
       {"metrics", "probes", settings.metrics.probes},
       {"cluster", "listen", settings.cluster.name.empty() ? "" : settings.cluster.listen},
@@ -282,6 +296,59 @@ void check_fit(Reading& reading, const SectionReader& section, const AlertSettin
   if (alerts.curve.secret_key_file.empty() && !alerts.curve.allow.empty()) {
     reading.report(section.where("curve"), section.at("curve.secret_key_file") + ": is missing");
   }
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const MemorySettings& memory) {
+  if (!memory.key_file.empty() && memory.dir.empty())
+    reading.report(section.where("key_file"),
+                   section.at("key_file") + ": encrypts nothing without a disk's folder; give `dir: FOLDER`");
+  // A sketch tells where to look, and a window is made of the others.
+  const auto has_pages = [](const FormSettings& forms) {
+    return std::max({forms.bf16, forms.fp8, forms.int4, forms.embeddings}) > 0s;
+  };
+  if (!memory.enabled || has_pages(memory.host.forms) ||
+      (!memory.dir.empty() && has_pages(memory.disk.forms)))
+    return;
+  reading.report(
+      section.where("enabled"),
+      section.at("enabled") +
+          ": no window could be made of what is remembered; give `host.forms`, or `disk.forms` with "
+          "`dir`, one of bf16, fp8, int4 and embeddings");
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const AskerSettings& asker) {
+  const std::vector<std::string>& tenants = asker.tenants;
+  const bool has_all = std::find(tenants.begin(), tenants.end(), "*") != tenants.end();
+  if (tenants.empty())
+    reading.report(section.where("tenants"),
+                   section.at("tenants") + ": names none; expected " + std::string(kTenant.expected));
+  if (has_all && tenants.size() > 1)
+    reading.report(section.where("tenants"),
+                   section.at("tenants") + ": `*` is all of them; leave it out, or the others");
+}
+
+void check_fit(Reading& reading, const SectionReader& section, const AskSettings& asks) {
+  std::map<std::string, YAML::Node> seen;
+  for (std::size_t i = 0; i < asks.askers.size(); ++i) {
+    const YAML::Node key = section.where("askers")[i]["key"];
+    const auto [first, is_new] = seen.emplace(asks.askers[i].key, key);
+    if (!is_new)
+      reading.report_again(key, first->second, section.at("askers") + '[' + std::to_string(i) + "].key:");
+  }
+  if (!asks.secret_key_file.empty()) {
+    if (asks.askers.empty())
+      reading.report(section.where("secret_key_file"),
+                     section.at("askers") + ": is missing; nobody could ask");
+    return;
+  }
+  if (!asks.askers.empty())
+    reading.report(section.where("askers"),
+                   section.at("secret_key_file") + ": is missing; without it, nobody knows who asks");
+  if (!asks.bind.empty() && !reading.is_open(asks.bind) && !is_local_endpoint(asks.bind))
+    reading.report(
+        section.where("bind"),
+        section.at("bind") + ": `" + asks.bind +
+            "` is beyond this machine and not encrypted; give `secret_key_file: FILE` and `askers`");
 }
 
 /// Who generates is of as many GPUs as who hands over to it, each part of a model having its own counterpart,

@@ -14,6 +14,7 @@ void check_present(Reading& reading, const SectionReader& section, const RuleSet
 void check_present(Reading& reading, const SectionReader& section, const SharedRule&);
 void check_present(Reading& reading, const SectionReader& section, const DegradeStep&);
 void check_present(Reading& reading, const SectionReader& section, const CameraSettings& camera);
+void check_present(Reading& reading, const SectionReader& section, const AskerSettings&);
 void check_present(Reading& reading, const SectionReader& section, const Settings&);
 
 /// Reads the file that holds the camera's password, unless that is for others to do.
@@ -34,6 +35,9 @@ void check_fit(Reading& reading, const SectionReader& section, const DegradeStep
 void check_fit(Reading& reading, const SectionReader& section, const StreamSettings& stream);
 void check_fit(Reading& reading, const SectionReader& section, const CameraSettings& camera);
 void check_fit(Reading& reading, const SectionReader& section, const AlertSettings& alerts);
+void check_fit(Reading& reading, const SectionReader& section, const MemorySettings& memory);
+void check_fit(Reading& reading, const SectionReader& section, const AskerSettings& asker);
+void check_fit(Reading& reading, const SectionReader& section, const AskSettings& asks);
 void check_fit(Reading& reading, const SectionReader& section, const EngineSettings& engine);
 void check_fit(Reading& reading, const SectionReader& section, const MetricsSettings& metrics);
 void check_fit(Reading& reading, const SectionReader& section, const ClusterSettings& cluster);

@@ -79,6 +79,7 @@ void look_at_folders(Reading& reading, const YAML::Node& root, const Settings& s
   };
   look("alerts", "outbox", settings.alerts.outbox);
   if (settings.evidence.enabled) look("evidence", "dir", settings.evidence.dir);
+  if (settings.memory.enabled && !settings.memory.dir.empty()) look("memory", "dir", settings.memory.dir);
 }
 
 }  // namespace

@@ -58,7 +58,8 @@ Environment process_environment();
 /// What a configuration may name and somebody may look at: a model's folder, a file of video (with or
 /// without file://), the file of a secret key, a folder that is made unless it is there, a file of
 /// certificates, the file of the private key of the certificate before it, the folder of a node's
-/// certificates and key, devices that compute, and those that only generate.
+/// certificates and key, the file of the key that encrypts what is remembered, devices that compute, and
+/// those that only generate.
 enum class Named : std::uint8_t {
   model,
   video,
@@ -67,6 +68,7 @@ enum class Named : std::uint8_t {
   certificate,
   private_key,
   node_certificates,
+  memory_key,
   device,
   decode_device
 };

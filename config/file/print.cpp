@@ -16,8 +16,9 @@ class Printer {
 
   void field(const char* key, double& value, const Limits<double>&, const char*) { put(key, value); }
   void field(const char* key, int& value, const Limits<int>&, const char*) { put(key, value); }
-  void field(const char* key, base::Duration& value, const Limits<base::Duration>&, const char*) {
-    put(key, base::format_duration(value));
+  void field(const char* key, base::Duration& value, const Limits<base::Duration>& limits, const char*) {
+    const bool is_off = limits.off && value == base::Duration{};
+    put(key, is_off ? std::string(kOff) : base::format_duration(value));
   }
   void field(const char* key, ByteSize& value, const Limits<ByteSize>&, const char*) {
     put(key, format_byte_size(value));

@@ -18,69 +18,16 @@
 
 #include "base/timestamp.h"
 #include "config/file/foreign_keys.h"
-#include "config/file/load.h"
 #include "config/file/named_keys.h"
+#include "config/file/reading.h"
 #include "config/file/substitute.h"
 #include "config/schema/fields.h"
 #include "config/values/curve_key.h"
+#include "config/values/master_key.h"
 #include "config/values/meant_name.h"
 #include "config/values/source.h"
 
 namespace vigil::config {
-
-/// What reading one file shares: where problems go, and what texts are resolved against.
-struct Reading {
-  std::filesystem::path folder;
-  const Environment& environment;
-  const LookAt& look_at;
-  const Unset unset = Unset::problem;
-  const Secrets secrets = Secrets::resolved;
-  const Holds holds = Holds::all;
-  std::vector<Problem> problems = {};
-
-  void report(const YAML::Node& node, std::string message, bool of_whole = false) {
-    const YAML::Mark mark = node.Mark();
-    problems.push_back({mark.line + 1, mark.column + 1, std::move(message), of_whole});
-  }
-
-  /// Reports what is wrong with what a file names, if anybody looks.
-  void look(const YAML::Node& node, const std::string& path, Named what, const MaskedText& name) {
-    if (!look_at) return;
-    for (const std::string& fault : look_at(what, name))
-      report(node, std::string(path).append(": ").append(fault));
-  }
-
-  /// `what` is there twice.
-  void report_again(const YAML::Node& node, const YAML::Node& first, const std::string& what) {
-    report(node, what + " is there twice; the first is in line " + std::to_string(first.Mark().line + 1));
-  }
-
-  std::optional<MaskedText> substituted(const YAML::Node& node, const std::string& path) {
-    Substituted result = substitute(node.Scalar(), environment);
-    if (is_open(node.Scalar())) return MaskedText{node.Scalar(), std::move(result.text.shown)};
-    for (const std::string& name : result.missing) {
-      std::string message = path;
-      message.append(": the environment variable ").append(name).append(" is not set");
-      report(node, std::move(message));
-    }
-    if (!result.missing.empty()) return std::nullopt;
-    return std::move(result.text);
-  }
-
-  /// Whether nothing is known of a text, since a variable in it is not set and need not be.
-  bool is_open(std::string_view text) const {
-    return unset == Unset::accepted && !substitute(text, environment).missing.empty();
-  }
-
-  /// Whether a text of a camera stays a reference; and whether what a text will be cannot be looked at.
-  bool is_kept(std::string_view text) const { return secrets == Secrets::kept && has_variable(text); }
-  bool is_unknown(std::string_view text) const { return is_open(text) || is_kept(text); }
-
-  std::string resolved(const std::string& path_text) const {
-    const std::filesystem::path path(path_text);
-    return path.is_absolute() ? path_text : (folder / path).lexically_normal().string();
-  }
-};
 
 /// The visitor of `describe` that fills one struct from one YAML map.
 class SectionReader {
@@ -146,11 +93,13 @@ class SectionReader {
 
   void field(const char* key, base::Duration& value, const Limits<base::Duration>& limits, const char*) {
     scalar(key, [&](const YAML::Node& node) {
-      const auto duration = base::parse_duration(node.Scalar());
-      if (!duration || *duration < limits.min || *duration > limits.max) {
+      const bool is_off = limits.off && node.Scalar() == kOff;
+      const auto duration = is_off ? base::Duration{} : base::parse_duration(node.Scalar());
+      const bool is_none = limits.off && duration == base::Duration{};
+      if (!duration || (!is_none && *duration < limits.min) || *duration > limits.max) {
         return expected(node, key,
-                        "a duration from " + base::format_duration(limits.min) + " to " +
-                            base::format_duration(limits.max) +
+                        (limits.off ? "off, or a duration from " : "a duration from ") +
+                            base::format_duration(limits.min) + " to " + base::format_duration(limits.max) +
                             (limits.min < 1s ? ", such as 500ms, 40s or 2m" : ", such as 40s or 2m"));
       }
       value = *duration;
@@ -197,8 +146,9 @@ class SectionReader {
 
   void field(const char* key, std::string& value, const Check& check, const char*) {
     scalar(key, [&](const YAML::Node& node) {
-      // A prompt and a title are the operator's own words: braces in them are no variable's.
-      if (check.legal == is_prompt || check.legal == is_title) {
+      // A prompt and a title are the operator's own words, and a key has any characters: braces in them are
+      // no variable's.
+      if (check.legal == is_prompt || check.legal == is_title || check.legal == is_curve_key) {
         value = node.Scalar();
       } else if (auto text = reading_.substituted(node, at(key))) {
         value = std::move(text->value);
@@ -207,7 +157,7 @@ class SectionReader {
       }
       if (reading_.is_open(node.Scalar())) return;
       if (!check.legal(value)) return expected(node, key, std::string(check.expected));
-      const auto what = named_by(key);
+      const auto what = named_by(at(key));
       if (what && !value.empty()) reading_.look(node, at(key), *what, {value, value});
     });
   }
@@ -215,7 +165,9 @@ class SectionReader {
   void field(const char* key, std::filesystem::path& value, const char*) {
     scalar(key, [&](const YAML::Node& node) {
       const auto no_path = [&](const std::string& given) {
-        if (std::string_view(key) != "secret_key_file" || !is_key_for_path(given)) return false;
+        if (!(std::string_view(key) == "secret_key_file" && is_key_for_path(given)) &&
+            !(named_by(at(key)) == Named::memory_key && is_master_key_for_path(given)))
+          return false;
         reading_.report(node, at(key) + ": a key stands where its file is expected");
         return true;
       };
@@ -230,7 +182,7 @@ class SectionReader {
       // A path with a default has a meaning when it is empty.
       if (text->value.empty() && !value.empty()) return expected(node, key, "a path");
       value = text->value.empty() ? text->value : reading_.resolved(text->value);
-      const auto what = value.empty() ? std::nullopt : named_by(key);
+      const auto what = value.empty() ? std::nullopt : named_by(at(key));
       if (what) reading_.look(node, at(key), *what, {value.string(), value.string()});
     });
   }
@@ -331,6 +283,13 @@ class SectionReader {
     const YAML::Node* node = find(key);
     if (node == nullptr || !node->IsScalar()) return section<PruningSettings>(key, pruning, help);
     preset(*node, key, ", or keys and values", pruning);
+  }
+
+  /// What is said of forms takes the place of all of them.
+  void section(const char* key, FormSettings& forms, const char* help) {
+    const YAML::Node* node = find(key);
+    if (node != nullptr && node->IsMap()) forms = {};
+    section<FormSettings>(key, forms, help);
   }
 
   template <class S>
@@ -486,7 +445,8 @@ class SectionReader {
 
   void expected(const YAML::Node& node, std::string_view key, const std::string& what) {
     // Where a public key belongs, a secret one may stand by mistake.
-    const bool secret = key == "url" || key == "username" || key == "password" || key == "allow";
+    const bool secret =
+        key == "url" || key == "username" || key == "password" || key == "allow" || key == "key";
     const std::string given = node.IsScalar() && !secret ? ", not `" + node.Scalar() + '`' : std::string();
     reading_.report(node, at(key) + ": expected " + what + given);
   }

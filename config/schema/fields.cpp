@@ -29,6 +29,10 @@ bool is_name(std::string_view text) {
          });
 }
 
+bool is_tenant(std::string_view text) {
+  return text == "*" || is_name(text);
+}
+
 bool is_name_or_nothing(std::string_view text) {
   return text.empty() || is_name(text);
 }
@@ -89,7 +93,7 @@ bool is_endpoint(std::string_view text) {
          is_port(text.substr(colon + 1));
 }
 
-bool is_replay_endpoint(std::string_view text) {
+bool is_endpoint_or_nothing(std::string_view text) {
   return text.empty() || is_endpoint(text);
 }
 

@@ -13,11 +13,9 @@
 //   named(key, values, prototype, help)  for a map of structs by name
 #pragma once
 
-#include <array>
-#include <span>
 #include <string_view>
-#include <utility>
 
+#include "config/schema/enum_names.h"
 #include "config/settings.h"
 #include "config/values/curve_key.h"
 
@@ -29,7 +27,12 @@ struct Limits {
   T max;
   /// Whether `{NAME}` may stand for the number: of a node's own, which differ from node to node.
   bool referable = false;
+  /// Whether it may be 0, too, whatever the least is: `off`.
+  bool off = false;
 };
+
+/// What 0 is called where it may be (`Limits::off`).
+inline constexpr std::string_view kOff = "off";
 
 /// Whether a text is legal, and what would be.
 struct Check {
@@ -41,13 +44,14 @@ bool is_name(std::string_view text);
 bool is_name_or_nothing(std::string_view text);
 bool is_step(std::string_view text);
 bool is_prompt(std::string_view text);
+bool is_tenant(std::string_view text);
 bool is_title(std::string_view text);
 bool is_username(std::string_view text);
 bool is_username_or_nothing(std::string_view text);
 bool is_password(std::string_view text);
 bool is_local_endpoint(std::string_view text);
 bool is_endpoint(std::string_view text);
-bool is_replay_endpoint(std::string_view text);
+bool is_endpoint_or_nothing(std::string_view text);
 bool is_listen_address(std::string_view text);
 bool is_node_address(std::string_view text);
 bool is_host_or_nothing(std::string_view text);
@@ -58,6 +62,7 @@ inline constexpr Check kName = {is_name,
                                 "a name of letters, digits, '.', '_' and '-' (it becomes part of topics)"};
 inline constexpr Check kPrompt = {is_prompt,
                                   "a question in words, without a model's special tokens, <|...|>"};
+inline constexpr Check kTenant = {is_tenant, "a tenant's name, or \"*\" for all"};
 inline constexpr Check kNameOrNothing = {
     is_name_or_nothing,
     "a name of letters, digits, '.', '_' and '-', or nothing (it becomes part of a topic)"};
@@ -79,7 +84,8 @@ inline constexpr Check kLocalEndpoint = {is_local_endpoint,
                                          "tcp://127.0.0.1:PORT, tcp://[::1]:PORT or ipc:///PATH (events are "
                                          "not encrypted, so they stay on this machine)"};
 inline constexpr Check kEndpoint = {is_endpoint, "tcp://HOST:PORT or ipc:///PATH"};
-inline constexpr Check kReplayEndpoint = {is_replay_endpoint, "tcp://HOST:PORT or ipc:///PATH, or nothing"};
+inline constexpr Check kEndpointOrNothing = {is_endpoint_or_nothing,
+                                             "tcp://HOST:PORT or ipc:///PATH, or nothing"};
 inline constexpr Check kCurveKey = {is_curve_key, "a public CURVE key, 40 characters of Z85 (vigil keygen)"};
 inline constexpr Check kDevice = {is_device,
                                   "cpu, cuda, cuda:NUMBER, GPUs that share a model as in cuda:0+1, "
@@ -90,95 +96,6 @@ inline constexpr Check kHostOrNothing = {is_host_or_nothing,
                                          "a name or an address, without a port, or nothing"};
 inline constexpr Check kListenAddress = {is_listen_address,
                                          "HOST:PORT ([HOST]:PORT for IPv6), or nothing for none"};
-
-template <class E>
-using EnumNames = std::span<const std::pair<std::string_view, E>>;
-
-inline constexpr std::array<std::pair<std::string_view, Pace>, 2> kPaceNames = {
-    {{"realtime", Pace::realtime}, {"fast", Pace::fast}}};
-inline constexpr std::array<std::pair<std::string_view, Transport>, 2> kTransportNames = {
-    {{"tcp", Transport::tcp}, {"udp", Transport::udp}}};
-inline constexpr std::array<std::pair<std::string_view, Role>, 2> kRoleNames = {
-    {{"detect", Role::detect}, {"record", Role::record}}};
-inline constexpr std::array<std::pair<std::string_view, Severity>, 2> kSeverityNames = {
-    {{"detection", Severity::detection}, {"alert", Severity::alert}}};
-inline constexpr std::array<std::pair<std::string_view, LogLevel>, 5> kLogLevelNames = {
-    {{"debug", LogLevel::debug},
-     {"info", LogLevel::info},
-     {"warn", LogLevel::warn},
-     {"error", LogLevel::error},
-     {"off", LogLevel::off}}};
-inline constexpr std::array<std::pair<std::string_view, LogFormat>, 2> kLogFormatNames = {
-    {{"text", LogFormat::text}, {"json", LogFormat::json}}};
-
-inline constexpr std::array<std::pair<std::string_view, ConfigurationFrom>, 2> kConfigurationFromNames = {
-    {{"file", ConfigurationFrom::file}, {"registry", ConfigurationFrom::registry}}};
-
-inline constexpr std::array<std::pair<std::string_view, Pruning>, 6> kPruningNames = {
-    {{"none", Pruning::none},
-     {"codecsight", Pruning::codecsight},
-     {"reference", Pruning::reference},
-     {"dtd", Pruning::dtd},
-     {"scene", Pruning::scene},
-     {"changes", Pruning::changes}}};
-
-inline constexpr std::array<std::pair<std::string_view, Refresh>, 6> kRefreshNames = {
-    {{"all", Refresh::all},
-     {"none", Refresh::none},
-     {"codecsight", Refresh::codecsight},
-     {"first-k", Refresh::first_k},
-     {"random-k", Refresh::random_k},
-     {"topk", Refresh::topk}}};
-
-inline constexpr auto kPresetNames = [] {
-  std::array<std::pair<std::string_view, Preset>, kPresets.size()> names;
-  for (std::size_t i = 0; i < names.size(); ++i) names[i] = {kPresets[i].name, static_cast<Preset>(i)};
-  return names;
-}();
-
-constexpr EnumNames<Preset> names_of(Preset) {
-  return kPresetNames;
-}
-constexpr EnumNames<Pruning> names_of(Pruning) {
-  return kPruningNames;
-}
-constexpr EnumNames<Refresh> names_of(Refresh) {
-  return kRefreshNames;
-}
-constexpr EnumNames<Pace> names_of(Pace) {
-  return kPaceNames;
-}
-constexpr EnumNames<Transport> names_of(Transport) {
-  return kTransportNames;
-}
-constexpr EnumNames<Role> names_of(Role) {
-  return kRoleNames;
-}
-constexpr EnumNames<Severity> names_of(Severity) {
-  return kSeverityNames;
-}
-constexpr EnumNames<LogLevel> names_of(LogLevel) {
-  return kLogLevelNames;
-}
-constexpr EnumNames<LogFormat> names_of(LogFormat) {
-  return kLogFormatNames;
-}
-
-constexpr EnumNames<ConfigurationFrom> names_of(ConfigurationFrom) {
-  return kConfigurationFromNames;
-}
-
-constexpr EnumNames<Quantization> names_of(Quantization) {
-  return kQuantizationNames;
-}
-
-template <class E>
-constexpr std::string_view name_of(E value) {
-  for (const auto& [name, each] : names_of(value)) {
-    if (each == value) return name;
-  }
-  return "?";
-}
 
 template <class V>
 void describe(V& v, WindowSettings& s) {
@@ -253,6 +170,8 @@ void describe(V& v, StreamSettings& s) {
          "what is done, step by step, where the fleet has no room for all of it; []: it is refused instead");
   v.field("priority", s.priority, Limits<int>{-1000, 1000},
           "cameras of a smaller one are degraded, and refused, first");
+  v.field("keep", s.keep, Limits<base::Duration>{.min = 1s, .max = 87600h, .off = true},
+          "how long what the camera saw is remembered, where anything is (`memory`); off: not at all");
 }
 
 template <class V>
@@ -308,7 +227,7 @@ template <class V>
 void describe(V& v, AlertSettings& s) {
   v.field("bind", s.bind, kEndpoint,
           "where events are published; with `curve`, others' machines may read them");
-  v.field("replay", s.replay, kReplayEndpoint,
+  v.field("replay", s.replay, kEndpointOrNothing,
           "where events are replayed; nothing: the port after that of `bind`");
   v.section("curve", s.curve, "encryption, and who may read events");
   v.field("outbox", s.outbox, "folder of the outbox");
@@ -336,6 +255,50 @@ void describe(V& v, EvidenceSettings& s) {
           "how long after its window a clip ends");
   v.field("memory", s.memory, Limits<ByteSize>{mebibytes(1), gibibytes(64)},
           "packets of each camera that are held for clips");
+}
+
+template <class V>
+void describe(V& v, FormSettings& s) {
+  const Limits<base::Duration> limits{.min = 1s, .max = 87600h, .off = true};
+  v.field("bf16", s.bf16, limits, "keys and values in 16 bits, as they are computed; off: not so, as below");
+  v.field("fp8", s.fp8, limits, "keys and values in 8 bits");
+  v.field("int4", s.int4, limits, "keys and values in 4 bits");
+  v.field("embeddings", s.embeddings, limits,
+          "what the vision tower made, of which keys and values are computed again");
+  v.field("sketch", s.sketch, limits,
+          "keys and values of the few tokens that stand out, by which windows are found");
+}
+
+template <class V>
+void describe(V& v, TierSettings& s) {
+  v.field("budget", s.budget, Limits<ByteSize>{mebibytes(1), gibibytes(1 << 20)},
+          "bytes of all that it holds at most");
+  v.section("forms", s.forms, "in which forms, and for how long after they were seen; these alone");
+}
+
+template <class V>
+void describe(V& v, MemorySettings& s) {
+  v.field("enabled", s.enabled, "whether what cameras saw is remembered");
+  v.section("host", s.host, "what is kept in this machine's memory");
+  v.section("disk", s.disk, "what is kept in `dir`");
+  v.field("eviction", s.eviction, "what goes first where there is no room");
+  v.field("dir", s.dir, "folder of what is kept on a disk; nothing: nothing is");
+  v.field("key_file", s.key_file, "file of the key by which that is encrypted; nothing: it is not");
+}
+
+template <class V>
+void describe(V& v, AskerSettings& s) {
+  v.field("key", s.key, kCurveKey, "the public key of the client");
+  v.field("tenants", s.tenants, kTenant, "whose cameras it may ask about; \"*\": all");
+  v.field("erase", s.erase, "whether it may erase what they remember, too");
+}
+
+template <class V>
+void describe(V& v, AskSettings& s) {
+  v.field("bind", s.bind, kEndpointOrNothing, "where questions about the past are taken; nothing: none are");
+  v.field("secret_key_file", s.secret_key_file, "file of the server's secret key; nothing for no encryption");
+  v.list("askers", s.askers, "the clients that are let in");
+  v.field("at_once", s.at_once, Limits<int>{1, 1024}, "questions that are answered at once");
 }
 
 template <class V>
@@ -420,6 +383,8 @@ void describe(V& v, Settings& s) {
   v.list("rules", s.rules, "what to look for in every camera that has the rule's labels");
   v.section("alerts", s.alerts, "where alerts go");
   v.section("evidence", s.evidence, "stills and clips that show what an alert is about");
+  v.section("memory", s.memory, "what cameras saw, to be asked about later");
+  v.section("asks", s.asks, "where questions about that are taken, and who may ask them");
   v.section("metrics", s.metrics, "figures about the running process");
   v.section("cluster", s.cluster, "this process as a node of a fleet");
   v.section("log", s.log, "lines on stderr");

@@ -61,11 +61,27 @@ TEST(Addresses, NoTwoListenOnOne) {
                   "4: metrics.probes: `127.0.0.1:9465` is the address of alerts.replay, too, by default"));
 }
 
+TEST(Addresses, OfAsksIsOneWhereSomethingIsRemembered) {
+  const auto of_memory = [](const std::string& more) { return of_site("memory: {enabled: true}\n" + more); };
+  EXPECT_THAT(of_memory(""), IsEmpty());
+  EXPECT_THAT(
+      of_memory("metrics: {listen: '127.0.0.1:5558'}\n"),
+      ElementsAre("4: metrics.listen: `127.0.0.1:5558` is the address of asks.bind, too, by default"));
+  EXPECT_THAT(
+      of_memory("alerts: {bind: 'tcp://127.0.0.1:5557'}\n"),
+      ElementsAre("1: asks.bind: `tcp://127.0.0.1:5558` is the address of alerts.replay, too, by default"));
+  EXPECT_THAT(
+      of_memory("asks: {bind: 'tcp://127.0.0.1:5556'}\n"),
+      ElementsAre("4: asks.bind: `tcp://127.0.0.1:5556` is the address of alerts.bind, too, by default"));
+  EXPECT_THAT(of_memory("asks: {bind: ''}\nmetrics: {listen: '127.0.0.1:5558'}\n"), IsEmpty());
+}
+
 TEST(Addresses, OthersAreNoneOfIts) {
   EXPECT_THAT(of_site("metrics: {listen: '127.0.0.2:5556', probes: '[::1]:5557'}\n"), IsEmpty());
   EXPECT_THAT(of_site("alerts: {bind: 'ipc:///run/a:5557'}\nmetrics: {probes: '127.0.0.1:5557'}\n"),
               IsEmpty());
   EXPECT_THAT(of_site("metrics: {listen: '', probes: ''}\n"), IsEmpty());
+  EXPECT_THAT(of_site("metrics: {listen: '127.0.0.1:5558'}\n"), IsEmpty()) << "nothing is remembered";
 }
 
 TEST(Addresses, AreSaidBesideEveryOtherFault) {
@@ -83,6 +99,43 @@ TEST(Folders, AreLookedAtWhereTheyAreNamed) {
   EXPECT_THAT(problems_of(std::string(kSite) + "alerts:\n  outbox: out\nevidence: {enabled: true}\n", look),
               ElementsAre("1: evidence.dir: /etc/vigil/vigil-evidence: is not a folder",
                           "4: alerts.outbox: /etc/vigil/out: is not a folder"));
+}
+
+TEST(Folders, OfWhatIsRememberedAreLookedAtWhereAnythingIs) {
+  std::vector<std::string> seen;
+  const LookAt look = [&seen](Named what, const MaskedText& name) -> std::vector<std::string> {
+    if (what == Named::folder) seen.push_back(name.value);
+    return {};
+  };
+  const auto folders = [&](const std::string& memory) {
+    seen.clear();
+    EXPECT_THAT(problems_of(kSite + memory, look), IsEmpty());
+    return seen;
+  };
+  EXPECT_THAT(folders("memory: {enabled: true, dir: past}\n"),
+              ElementsAre("/etc/vigil/vigil-outbox", "/etc/vigil/past"));
+  EXPECT_THAT(folders("memory: {enabled: true}\n"), ElementsAre("/etc/vigil/vigil-outbox"));
+  EXPECT_THAT(folders("memory: {dir: past}\n"), ElementsAre("/etc/vigil/vigil-outbox"));
+}
+
+TEST(KeyFiles, AreLookedAtAsWhatTheyAre) {
+  const LookAt look = [](Named what, const MaskedText& name) -> std::vector<std::string> {
+    if (what == Named::memory_key) return {name.shown + ": a memory's"};
+    if (what == Named::secret_key) return {name.shown + ": a server's"};
+    if (what == Named::private_key) return {name.shown + ": a certificate's"};
+    return {};
+  };
+  const std::string key(40, 'k');
+  EXPECT_THAT(problems_of(std::string(kSite) +
+                              "memory: {dir: d, key_file: past.key}\n"
+                              "asks:\n  secret_key_file: asks.key\n"
+                              "  askers: [{key: " +
+                              key + ", tenants: [a]}]\n",
+                          look),
+              ElementsAre("3: memory.key_file: /etc/vigil/past.key: a memory's",
+                          "5: asks.secret_key_file: /etc/vigil/asks.key: a server's"));
+  EXPECT_THAT(problems_of(std::string(kSite) + "memory: {key_file: ''}\nasks: {secret_key_file: ''}\n", look),
+              IsEmpty());
 }
 
 TEST(Certificates, AreLookedAtBeforeTheirKeys) {

@@ -54,6 +54,7 @@ TEST(FleetPart, LeavesOutWhatIsANodesOwn) {
   const std::string part = fleet_part(kSite);
   for (const char* own :
        {"engine: {device: cuda}\n", "cluster: {name: city, listen: '10.0.0.7:7400', weight: 3}\n",
+        "memory: {enabled: true, dir: past}\n", "asks: {bind: 'tcp://127.0.0.1:7000', at_once: 1}\n",
         "log: {level: debug}\n", "metrics: {listen: ''}\n", "shutdown_grace: 3s\n"})
     EXPECT_EQ(fleet_part(kSite + own), part) << own;
   EXPECT_EQ(fleet_part(with("'{NODE}'", "north")), part);
@@ -65,7 +66,8 @@ TEST(FleetPart, DiffersWithWhateverIsTheFleets) {
        {std::pair("fps: 2", "fps: 3"), std::pair("{GATE}", "{GATE_2}"),
         std::pair("  yard: {url: yard.mp4}\n", ""), std::pair("yard.mp4", "'~'"),
         std::pair("'A car?'", "'A  car?'"), std::pair("{name: person, ", "{name: people, "),
-        std::pair("stride: 2s", "stride: 1s")})
+        std::pair("stride: 2s", "stride: 1s"), std::pair("fps: 2", "fps: 2, keep: off"),
+        std::pair("url: yard.mp4", "url: yard.mp4, keep: 1h")})
     EXPECT_NE(fleet_part(with(what, by)), part) << what;
   EXPECT_NE(
       fleet_part("rules: [{name: car, prompt: 'A car?'}, {name: person, prompt: 'Is there a person?'}]\n" +

@@ -80,6 +80,10 @@ TEST(Changes, TellAnotherStreamFromOtherRules) {
   EXPECT_THAT(of("car, prompt: p", "car, prompt: p, snooze_until: 2026-08-01T10:00:00Z").altered,
               ElementsAre("gate"));
   EXPECT_THAT(of("labels: {zone: a}}\n", "labels: {zone: a, floor: 2}}\n").altered, ElementsAre("yard"));
+  EXPECT_THAT(of("url: yard.mp4", "url: yard.mp4, keep: off").altered, ElementsAre("yard"));
+  EXPECT_THAT(of("model: m", "model: m\ndefaults: {keep: 1h}").altered, ElementsAre("gate", "yard"));
+  EXPECT_THAT(of("model: m", "model: m\ndefaults: {keep: 1h}").restarted, IsEmpty());
+  EXPECT_TRUE(of("url: yard.mp4", "url: yard.mp4, keep: 1d").empty()) << "the default in other words";
   EXPECT_TRUE(of("dock.mp4", "pier.mp4").empty()) << "it is not watched";
 }
 
@@ -110,6 +114,20 @@ TEST(Changes, TheSchemaSaysWhichKeysNeedARestart) {
   collect(schema, "");
   const std::vector<std::string> fixed = fixed_keys();
   EXPECT_EQ(flagged, std::set<std::string>(fixed.begin(), fixed.end()));
+}
+
+TEST(Changes, WhatIsRememberedAndWhoMayAskNeedARestart) {
+  const std::string key(40, 'k');
+  const Changes changes = compare(
+      site(std::string(kSite) + "asks: {secret_key_file: k, askers: [{key: " + key + ", tenants: [a]}]}\n"),
+      site(std::string(kSite) +
+           "memory: {enabled: true, host: {forms: {fp8: 1h}}, disk: {budget: 1TiB}, eviction: lru, dir: d}\n"
+           "asks: {secret_key_file: k, askers: [{key: " +
+           key + ", tenants: [a], erase: true}]}\n"));
+  EXPECT_THAT(changes.fixed, ElementsAre("memory.enabled", "memory.host.forms.fp8", "memory.host.forms.int4",
+                                         "memory.host.forms.sketch", "memory.disk.budget", "memory.eviction",
+                                         "memory.dir", "asks.askers"));
+  EXPECT_THAT(changes.altered, IsEmpty());
 }
 
 class ReloaderTest : public ::testing::Test {

@@ -63,8 +63,13 @@ TEST(Schema, RefusesUnknownKeysWhereverTheCodeDoes) {
   for (const auto& [name, definition] : root.at("$defs").items()) {
     EXPECT_EQ(definition.at("additionalProperties"), false) << name;
   }
-  for (const char* section : {"defaults", "alerts", "evidence", "metrics", "log"}) {
+  for (const char* section : {"defaults", "alerts", "evidence", "memory", "asks", "metrics", "log"}) {
     EXPECT_EQ(root.at("properties").at(section).at("additionalProperties"), false) << section;
+  }
+  for (const char* tier : {"host", "disk"}) {
+    const json& properties = root.at("/properties/memory/properties"_json_pointer);
+    EXPECT_EQ(properties.at(tier).at("additionalProperties"), false) << tier;
+    EXPECT_EQ(properties.at(tier).at("/properties/forms/additionalProperties"_json_pointer), false) << tier;
   }
 }
 
@@ -87,6 +92,7 @@ TEST(Schema, ListsTheLegalValuesOfTheCode) {
   EXPECT_EQ(names("/$defs/pruning/properties/preset/enum"), legal<Preset>());
   EXPECT_EQ(names("/$defs/rule/properties/severity/enum"), legal<Severity>());
   EXPECT_EQ(names("/$defs/input/properties/roles/items/enum"), legal<Role>());
+  EXPECT_EQ(names("/properties/memory/properties/eviction/enum"), legal<Eviction>());
   EXPECT_EQ(names("/properties/log/properties/level/enum"), legal<LogLevel>());
   EXPECT_EQ(names("/properties/log/properties/format/enum"), legal<LogFormat>());
   EXPECT_EQ(names("/properties/engine/properties/quantization/enum"), legal<Quantization>());
@@ -129,6 +135,13 @@ TEST(Schema, StatesTheDefaultsOfTheCode) {
             evidence.pre_roll);
   EXPECT_EQ(base::parse_duration(text("/properties/evidence/properties/post_roll/default")),
             evidence.post_roll);
+  EXPECT_EQ(base::parse_duration(text("/$defs/camera/properties/keep/default")), stream.keep);
+  EXPECT_EQ(base::parse_duration(text("/properties/defaults/properties/keep/default")), stream.keep);
+  const AskSettings& asks = settings.asks;
+  EXPECT_EQ(text("/properties/asks/properties/bind/default"), asks.bind);
+  EXPECT_EQ(text("/properties/asks/properties/secret_key_file/default"), asks.secret_key_file);
+  EXPECT_EQ(number("/properties/asks/properties/at_once/default"), asks.at_once);
+  EXPECT_EQ(root.at("/$defs/asker/properties/erase/default"_json_pointer), AskerSettings().erase);
   EXPECT_EQ(text("/properties/engine/properties/quantization/default"),
             name_of(settings.engine.quantization));
   EXPECT_EQ(text("/properties/metrics/properties/listen/default"), settings.metrics.listen);
@@ -137,6 +150,34 @@ TEST(Schema, StatesTheDefaultsOfTheCode) {
   EXPECT_EQ(root.at("/properties/metrics/properties/allow_plain_text/default"_json_pointer),
             settings.metrics.allow_plain_text);
   EXPECT_EQ(base::parse_duration(text("/properties/shutdown_grace/default")), settings.shutdown_grace);
+}
+
+/// Of forms, those that are kept.
+json kept_forms(const FormSettings& forms) {
+  json kept = json::object();
+  for (const auto& [name, age] :
+       {std::pair("bf16", forms.bf16), std::pair("fp8", forms.fp8), std::pair("int4", forms.int4),
+        std::pair("embeddings", forms.embeddings), std::pair("sketch", forms.sketch)})
+    if (age > base::Duration{}) kept[name] = age.count();
+  return kept;
+}
+
+TEST(Schema, StatesWhatIsRememberedByDefault) {
+  const json root = schema();
+  const json& stated = root.at("/properties/memory/properties"_json_pointer);
+  const MemorySettings memory;
+  EXPECT_EQ(stated.at("/enabled/default"_json_pointer), memory.enabled);
+  EXPECT_EQ(stated.at("/eviction/default"_json_pointer), name_of(memory.eviction));
+  EXPECT_EQ(stated.at("/dir/default"_json_pointer), memory.dir.string());
+  EXPECT_EQ(stated.at("/key_file/default"_json_pointer), memory.key_file.string());
+  for (const auto& [name, tier] : {std::pair("host", memory.host), std::pair("disk", memory.disk)}) {
+    const json& properties = stated.at(name).at("properties");
+    EXPECT_EQ(parse_byte_size(properties.at("/budget/default"_json_pointer).get<std::string>()), tier.budget);
+    json forms = properties.at("/forms/default"_json_pointer);
+    for (auto& [form, age] : forms.items())
+      age = base::parse_duration(age.get<std::string>()).value_or(base::Duration{-1}).count();
+    EXPECT_EQ(forms, kept_forms(tier.forms)) << name;
+  }
 }
 
 TEST(Schema, SaysTheSameOfRulesWhereverTheyAre) {
@@ -364,6 +405,48 @@ TEST(Schema, AValidatorAgreesWithTheCodeAboutWhatANodeHasRoomFor) {
     EXPECT_FALSE(schema_takes(site(room))) << room;
   }
   EXPECT_TRUE(schema_takes(site("'{VIGIL_MAX_STREAMS}'")));
+}
+
+TEST(Schema, AValidatorAgreesWithTheCodeAboutWhatIsRemembered) {
+  const auto site = [](const std::string& more) {
+    return "model: m\n" + more + "\ncameras: {a: {url: x, rules: [{name: r, prompt: p}]}}\n";
+  };
+  const std::string key = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7";
+  for (const std::string& more :
+       {std::string("defaults: {keep: off}"), std::string("defaults: {keep: 7d}"),
+        std::string("defaults: {keep: 0s}"),
+        std::string("memory: {enabled: true, host: {budget: 2GiB, forms: {bf16: 1h, sketch: off}}}"),
+        std::string("memory: {disk: {forms: {}}, dir: d, key_file: past.key, eviction: lru}"),
+        std::string("asks: {bind: '', secret_key_file: ''}"), std::string("asks: {bind: 'ipc:///run/asks'}"),
+        "asks: {secret_key_file: k, at_once: 1, askers: [{key: '" + key + "', tenants: ['*'], erase: true}]}",
+        "asks: {secret_key_file: k, askers: [{key: '" + key + "', tenants: [north, south-1.a]}]}"}) {
+    EXPECT_TRUE(schema_takes(site(more))) << more;
+    EXPECT_TRUE(code_takes(site(more))) << more;
+  }
+  for (const std::string& more :
+       {std::string("defaults: {keep: never}"),
+        std::string("defaults: {keep: 24}"),
+        std::string("defaults: {keep: false}"),
+        std::string("memory: {enabled: 1}"),
+        std::string("memory: {host: {forms: {int8: 1h}}}"),
+        std::string("memory: {host: {forms: {int4: 1}}}"),
+        std::string("memory: {host: {form: {int4: 1h}}}"),
+        std::string("memory: {disk: 100GiB}"),
+        std::string("memory: {disk: {budget: 100}}"),
+        std::string("memory: {eviction: fifo}"),
+        std::string("asks: {bind: 5558}"),
+        std::string("asks: {at_once: 0}"),
+        std::string("asks: {at_once: 1025}"),
+        std::string("asks: {secret_key_file: k, allow: []}"),
+        "asks: {secret_key_file: k, askers: [{key: '" + key + "'}]}",
+        "asks: {secret_key_file: k, askers: [{key: '" + key + "', tenants: []}]}",
+        "asks: {secret_key_file: k, askers: [{key: '" + key + "', tenants: [a/b]}]}",
+        "asks: {secret_key_file: k, askers: [{key: '" + key + "', tenants: [a, a]}]}",
+        "asks: {secret_key_file: k, askers: [{key: '" + key + "x', tenants: [a]}]}",
+        std::string("asks: {secret_key_file: k, askers: [{tenants: [a]}]}")}) {
+    EXPECT_FALSE(code_takes(site(more))) << more;
+    EXPECT_FALSE(schema_takes(site(more))) << more;
+  }
 }
 
 TEST(Schema, TakesTheDemo) {
