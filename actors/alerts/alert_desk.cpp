@@ -204,6 +204,7 @@ void AlertDesk::tick() {
     if (!options_.process.empty())
       enqueue(process_news({options_.process, ProcessState::online, notice.reason, notice.text},
                            clock_.wall(), outbox_));
+  if (claims_) claim_long_held();
   flush();
   publisher_.serve();
   if (const std::uint64_t dropped = publisher_.take_dropped()) {

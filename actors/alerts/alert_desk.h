@@ -124,6 +124,8 @@ class AlertDesk {
   void take_over(SeriesBooks books);
   /// Whether news are held until their series' books are there, as far as the outbox works.
   bool waits_for_books() const { return held_.size() > 0 && failure_.empty(); }
+  /// Nobody else is waited for any more: what is held is claimed now, but of cameras that connect alone.
+  void claim_held();
   /// Whether that is still to be done.
   bool takes_over() const { return !books_.empty() || !losses_.empty(); }
   /// Somebody has the series with a higher fence: what waits of it is dropped, and nothing is told.
@@ -201,6 +203,7 @@ class AlertDesk {
   // In alert_handover.cpp.
   bool may_tell(const WatchPtr& watch);
   void hold(HeldNews::News news);
+  void claim_long_held();
   bool is_news(const std::string& camera, CameraState state);
   void recover_claims();
   void settle_claims();
@@ -213,6 +216,7 @@ class AlertDesk {
   void end_resumed(const std::vector<std::string>& topics, const OutboxEvent& last, const Closing& why);
   void tell_text(const std::vector<std::string>& topics, base::Clock::WallTime time,
                  std::function<std::string(const EventDraft&)> body);
+  void tell_removed(const std::string& camera);
   void end_for_good(const std::string& camera);
   void drop_all(const std::string& camera);
   void give_up(const std::string& camera, std::size_t events);

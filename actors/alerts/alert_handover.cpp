@@ -12,6 +12,9 @@ namespace vigil::actors {
 namespace {
 
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+/// How long a camera's state alone waits for its former owner to come to an end: by then a window has come of
+/// most, and what was on its way when they moved has been told.
+constexpr base::Duration kFormerFirst{2000};
 constexpr const char* kMoved = "its camera moved to another node before it was made";
 constexpr const char* kStartedAgain = "Vigil was started again before it was made";
 
@@ -42,13 +45,23 @@ void AlertDesk::hold(HeldNews::News news) {
     if (news.window) observed_.push_back(std::move(news.window));
     return;
   }
-  // One that connects may turn out to be as it was told to be.
-  if (news.window || news.state != CameraState::connecting || left_events_.contains(camera))
-    claims_->want(camera);
+  // One that goes on may turn out to be as it was told to be, and what its former owner has answered last may
+  // be on its way still: that is told first, since a claim ends it.
+  if (news.window || news.state == CameraState::down || left_events_.contains(camera)) claims_->want(camera);
   auto oldest = held_.push(std::move(news));
   if (!oldest) return;
   metrics_.messages_dropped("outbox", "backlog_full", 1);
   if (oldest->window) observed_.push_back(std::move(oldest->window));
+}
+
+void AlertDesk::claim_held() {
+  if (!claims_) return;
+  for (const std::string& camera : held_.settled_since(clock_.now())) claims_->want(camera);
+}
+
+/// Whose state alone waits, of them no window may come.
+void AlertDesk::claim_long_held() {
+  for (const std::string& camera : held_.settled_since(clock_.now() - kFormerFirst)) claims_->want(camera);
 }
 
 /// Whether a state is another one than was told before this tenure. After the first that is, or that says
@@ -159,6 +172,7 @@ void AlertDesk::begin_tenure(const std::string& camera, const Handover& handover
       tell_state(news.watch, news.state, news.reason, news.time);
     }
   }
+  tell_removed(camera);
   end_for_good(camera);
 }
 
@@ -246,16 +260,20 @@ void AlertDesk::drop_all(const std::string& camera) {
 void AlertDesk::removed(const std::string& camera) {
   if (!claims_) return;
   removed_.insert(camera);
-  // It was taken for one that goes on elsewhere, so that nothing was said of it.
-  const auto told = told_.find(camera);
-  const auto known = known_.find(camera);
-  if (left_.contains(camera) && claims_->holds(camera) && told != told_.end() && known != known_.end() &&
-      told->second != name_of(CameraState::down)) {
-    told_before_.erase(camera);
-    tell_state(known->second, CameraState::down, "removed", clock_.wall());
-  }
+  tell_removed(camera);
   end_for_good(camera);
   taken_in();
+}
+
+/// It was taken for one that goes on elsewhere, so that nothing was said of its end.
+void AlertDesk::tell_removed(const std::string& camera) {
+  const auto told = told_.find(camera);
+  const auto known = known_.find(camera);
+  if (!left_.contains(camera) || !removed_.contains(camera) || !claims_->holds(camera) ||
+      told == told_.end() || known == known_.end() || told->second == name_of(CameraState::down))
+    return;
+  told_before_.erase(camera);
+  tell_state(known->second, CameraState::down, "removed", clock_.wall());
 }
 
 /// Ends the episodes of a camera that has ended and is removed, if that is known.

@@ -113,6 +113,7 @@ void alerts_state::flush() {
 
 void alerts_state::stop() {
   stop_by = clock->now() + kBooksPatience;
+  desk->claim_held();
   flush();
 }
 

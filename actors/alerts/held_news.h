@@ -39,6 +39,16 @@ class HeldNews {
 
   std::size_t size() const { return news_.size(); }
 
+  /// Whose windows and states, but for those that connect, have been here since then or longer; one entry for
+  /// each of these.
+  std::vector<std::string> settled_since(base::Clock::TimePoint moment) const {
+    std::vector<std::string> cameras;
+    for (const News& each : news_)
+      if ((each.window || each.state != CameraState::connecting) && each.since <= moment)
+        cameras.push_back(each.camera);
+    return cameras;
+  }
+
   /// What there is of this camera.
   std::vector<News> take(const std::string& camera) {
     std::vector<News> taken;

@@ -54,6 +54,7 @@ Camera::Camera(CameraOptions options, ReaderFactory open, const base::Clock& clo
   choice_ = PatchChoice(pruning(), options_.shape.grid, window_seconds(), anchors());
   choice_.audit(audits_of(*options_.camera));
   choice_.keep(options_.camera->stream.pruning.kept);
+  choice_.remember(is_remembered());
   if (!backoff_) backoff_ = std::make_shared<Backoff>(options_.camera->stream.reconnect, options_.seed);
   // A successor of a camera that failed goes on behind its last frame.
   position_ = pulse_.position();
@@ -77,6 +78,7 @@ void Camera::alter(CameraPtr camera, WatchPtr watch) {
   options_.watch = std::move(watch);
   if (other_length) choice_.change(pruning(), window_seconds(), anchors());
   choice_.keep(options_.camera->stream.pruning.kept);
+  choice_.remember(is_remembered());
   if (other_length || other_audit) choice_.audit(audits_of(*options_.camera));
 }
 

@@ -61,6 +61,8 @@ struct CameraOptions {
   bool retrying = false;
   /// Where its packets are kept, in the camera's time; null if they are not.
   std::shared_ptr<media::PacketHistory> history = nullptr;
+  /// Something remembers what cameras saw: of one that is kept for any time, patches say what stands out.
+  bool remembers = false;
 };
 
 /// What to do after a step.
@@ -132,6 +134,7 @@ class Camera {
   bool has_credit_for_stride(double seconds);
   /// What its settings say of pruning, as of now.
   std::unique_ptr<prune::PruningPolicy> pruning() const;
+  bool is_remembered() const { return options_.remembers && options_.watch->keep > base::Duration::zero(); }
   prune::AnchorClock anchors() const { return anchors_of(*options_.camera, patch_seconds()); }
   double patch_seconds() const { return patch_duration(*options_.watch, options_.shape.frames_per_patch); }
   double window_seconds() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "actors/camera/pruning_input.h"
 #include "actors/messages/pruned_less.h"
@@ -22,6 +23,7 @@ double anchor_seconds(const config::CameraSettings& camera, double patch_seconds
 FramePatchPtr PatchChoice::choose(std::shared_ptr<FramePatch> patch) {
   ++counts_.sent;
   patch->audit = audits_.window_at(patch->seconds, patch->duration);
+  if (salience_) say_what_stands_out(*patch);
   if (!policy_) return patch;
   const media::Size size = patch->frames.front().image->size;
   // Were the next patch the next whole one, as far from this one as this is from the last, would a window fit
@@ -43,6 +45,20 @@ FramePatchPtr PatchChoice::choose(std::shared_ptr<FramePatch> patch) {
   if (!choice.encoded.has_all()) patch->encoded = choice.encoded;
   under_way_.emplace(patch->sequence, std::move(choice.encoded));
   return patch;
+}
+
+void PatchChoice::remember(bool is_remembered) {
+  if (is_remembered == salience_.has_value()) return;
+  salience_.reset();
+  if (is_remembered) salience_.emplace(grid_);
+}
+
+void PatchChoice::say_what_stands_out(FramePatch& patch) {
+  std::vector<prune::SampledPicture> pictures;
+  pictures.reserve(patch.frames.size());
+  for (const media::SampledFrame& frame : patch.frames)
+    pictures.push_back({{frame.image->rgb.data(), frame.image->size.width, frame.image->size.height}, {}});
+  patch.standing_out = salience_->look(patch.seconds, patch.duration, pictures);
 }
 
 void PatchChoice::hear(const PatchAck& ack) {

@@ -5,12 +5,14 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "actors/camera/audit_clock.h"
 #include "actors/messages/data.h"
 #include "actors/messages/reports.h"
 #include "engine/prune/anchor_clock.h"
 #include "engine/prune/pruning_policy.h"
+#include "engine/prune/salience.h"
 
 namespace vigil::actors {
 
@@ -42,6 +44,10 @@ class PatchChoice {
   /// And that with its residual.
   bool wants_residual() const { return policy_ && policy_->wants_residual(); }
 
+  /// From the next patch on, it is said of each what stands out, or no more; that takes time. Whoever begins
+  /// to say so knows nothing yet of what is usual.
+  void remember(bool is_remembered);
+
   /// What is sent of a patch that is complete. Throws as `PruningPolicy::choose` does.
   FramePatchPtr choose(std::shared_ptr<FramePatch> patch);
 
@@ -69,6 +75,7 @@ class PatchChoice {
 
  private:
   void tell_policy();
+  void say_what_stands_out(FramePatch& patch);
 
   std::unique_ptr<prune::PruningPolicy> policy_;
   prune::PatchGrid grid_;
@@ -83,6 +90,8 @@ class PatchChoice {
   Advice advice_;
   double most_kept_ = 1;
   AuditClock audits_;
+  /// Of a camera that is remembered.
+  std::optional<prune::Salience> salience_;
   /// By sequence: what was sent and not heard of.
   std::map<std::uint64_t, base::GridMask> under_way_;
   Counts counts_;

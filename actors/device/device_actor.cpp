@@ -46,7 +46,9 @@ void device_state::start() {
                                 .logger = deps->logger,
                                 .device = deps->slot.name,
                                 .observer = deps->observer,
-                                .elsewhere = deps->elsewhere},
+                                .elsewhere = deps->elsewhere,
+                                .cache = deps->cache,
+                                .seed = deps->seed + engine},
                    answers, target, tower);
   running.emplace(executor.address(), "executor");
   ++engine;

@@ -32,6 +32,8 @@ struct DeviceDeps {
   PipelineObserver observer = {};
   /// As of ExecutorDeps.
   tokens_actor elsewhere = {};
+  CacheAccess cache = {};
+  std::uint64_t seed = 0;
 };
 
 /// How long the other actors may take to end when one has failed: longer than a pass takes.

@@ -1,12 +1,17 @@
 // The engine of one device, as the pipeline uses it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "actors/messages/cache.h"
+#include "actors/messages/messages.h"
 #include "engine/engine.h"
+#include "engine/model/model_folder.h"
+#include "engine/run/token_mover.h"
 #include "engine/run/token_transfer.h"
 #include "engine/run/vision_encoder.h"
 #include "engine/stream/compiled_question.h"
@@ -29,6 +34,9 @@ struct EngineParts {
   std::shared_ptr<run::TokenTransfer> transfer = nullptr;
   /// Frames of a temporal patch.
   int frames_per_patch = 2;
+  /// What brings tokens of `desk` to the host's memory and back, and the model's shape; null without `desk`.
+  std::shared_ptr<run::TokenMover> mover = nullptr;
+  std::shared_ptr<const model::ModelFolder> folder = nullptr;
 };
 
 inline EngineParts parts_of(const std::shared_ptr<engine::Engine>& whole) {
@@ -37,6 +45,8 @@ inline EngineParts parts_of(const std::shared_ptr<engine::Engine>& whole) {
   if (whole->language.desk) {
     parts.desk = {whole, whole->language.desk.get()};
     parts.questions = {whole, whole->language.questions.get()};
+    parts.mover = {whole, whole->language.mover.get()};
+    parts.folder = whole->language.model->folder;
   }
   if (whole->decoder) parts.decoder = {whole, whole->decoder->desk.get()};
   parts.overlap = whole->parts_overlap;
@@ -48,6 +58,14 @@ inline EngineParts parts_of(const std::shared_ptr<engine::Engine>& whole) {
 inline EngineParts parts_of(engine::Engine engine) {
   return parts_of(std::make_shared<engine::Engine>(std::move(engine)));
 }
+
+/// How a device reaches the cache.
+struct CacheAccess {
+  /// Null: nothing is remembered.
+  cache_actor cache = {};
+  /// Bytes of pages of this device in the host's memory, at most.
+  std::uint64_t most = 0;
+};
 
 struct DeviceSlot {
   /// What it is called in logs and metrics: "cuda:0".

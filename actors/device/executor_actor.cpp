@@ -9,7 +9,7 @@
 #include "actors/messages/lent_text.h"
 #include "actors/messages/log_fields.h"
 #include "actors/messages/shell.h"
-#include "actors/stream/dropped_pages.h"
+#include "actors/stream/counted_pages.h"
 
 namespace vigil::actors {
 namespace {
@@ -32,9 +32,14 @@ void executor_state::start(ExecutorDeps given, answers_actor to, target_actor el
     if (!tower) sources.push_back(&*vision);
   }
   if (engine.desk) {
-    engine.desk->leave_to(std::make_shared<DroppedPages>(given.metrics));
+    if (given.cache.cache)
+      past.emplace(
+          MemoryDesk::Parts{*engine.desk, *engine.questions, *engine.mover, *engine.transfer, *engine.folder},
+          given.cache.most, given.seed);
+    engine.desk->leave_to(std::make_shared<CountedPages>(given.metrics, past ? past->sink() : nullptr));
     windows.emplace(*engine.desk, *engine.questions,
-                    WindowDesk::Options{.frames_per_patch = engine.frames_per_patch});
+                    WindowDesk::Options{.frames_per_patch = engine.frames_per_patch,
+                                        .recalls = past ? &past->recalls() : nullptr});
     sources.push_back(&*windows);
   }
   executor.emplace(given.clock, sources);
@@ -42,6 +47,7 @@ void executor_state::start(ExecutorDeps given, answers_actor to, target_actor el
   deps.emplace(std::move(given));
   self->send(self, tick_atom_v);
   if (windows) self->send(answers, join_atom_v);
+  if (past) self->send(deps->cache.cache, join_atom_v, deps->device);
 }
 
 void executor_state::join(const WatchPtr& watch, router_actor sender) {
@@ -58,8 +64,9 @@ void executor_state::join(const WatchPtr& watch, router_actor sender) {
     // A stream whose tokens came from elsewhere goes on.
     const bool is_there = incoming.erase(watch->name) > 0;
     vision->grant(watch->name, is_there ? windows->resume(watch) : windows->join(watch));
+    remember(watch);
   } else {
-    windows->know(watch);
+    know_here(watch);
   }
   self->send(router, grant_atom_v, watch->name, joined.credits);
   settle();
@@ -84,7 +91,7 @@ void executor_state::know(const WatchPtr& watch) {
   if (outgoing.contains(watch->name)) {
     self->send(deps->elsewhere, tokens_atom_v, watch);
   } else if (windows) {
-    windows->know(watch);
+    know_here(watch);
   }
 }
 
@@ -129,6 +136,7 @@ void executor_state::take_back(Encoded& encoded) {
 
 void executor_state::join(const WatchPtr& watch, std::uint32_t session, tokens_sender_actor sender) {
   const std::uint32_t credits = windows->resume(watch);
+  remember(watch);
   self->send(sender, TokensRoom{watch->name, session, credits});
   incoming[watch->name] = {std::move(sender), session};
   settle();
@@ -198,6 +206,7 @@ void executor_state::settle() {
     tell_told(news);
     tell_budgets(news);
     tell_audits(news);
+    tell_past(news.ended);
     for (const std::string& camera : news.ended) {
       window_failures.succeeded(camera);
       incoming.erase(camera);
@@ -308,6 +317,7 @@ void executor_state::tell_credits(const WindowDesk::News& news) {
 void executor_state::tell_answered(const WindowDesk::News& news) {
   const auto now = deps->clock.now();
   for (const auto& [window, tokens, begun, asked] : news.answered) {
+    if (past) past->answered(*window);
     std::int64_t prompt_tokens = 0;
     std::int64_t reused = 0;
     for (const stream::Answer& each : window->answers) {
@@ -435,7 +445,7 @@ executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor
       [self](tokens_atom, join_atom, const WatchPtr& watch, std::uint32_t session) {
         self->state.join(watch, session, caf::actor_cast<tokens_sender_actor>(self->current_sender()));
       },
-      [self](tokens_atom, const WatchPtr& watch) { self->state.windows->know(watch); },
+      [self](tokens_atom, const WatchPtr& watch) { self->state.know_here(watch); },
       [self](const VisualPatchPtr& patch) {
         self->state.take(patch, caf::actor_cast<tokens_sender_actor>(self->current_sender()));
       },
@@ -461,6 +471,10 @@ executor_actor::behavior_type executor(executor_actor::stateful_pointer<executor
       },
       [self](const TokensAck& ack) { self->state.hear(ack); },
       [self](const EncodedPtr& encoded) { self->state.take_back(*encoded); },
+      [self](const WantedFormsPtr& wanted) { self->state.want(*wanted); },
+      [self](const ShowPtr& show) { self->state.show(*show); },
+      [self](const RecallPtr& recall) { self->state.recall(*recall); },
+      [self](forget_atom, std::uint64_t ticket) { self->state.forget(ticket); },
       [self](work_atom) {
         try {
           self->state.work();

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -21,6 +22,7 @@
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
 #include "actors/status/work_beat.h"
+#include "actors/stream/memory_desk.h"
 #include "actors/stream/window_desk.h"
 #include "actors/target/explanations.h"
 #include "actors/vision/vision_desk.h"
@@ -48,6 +50,9 @@ struct ExecutorDeps {
   /// Takes the visual tokens of cameras whose streams are on other devices: of all of them, if the engine has
   /// no desk. Null: there are none.
   tokens_actor elsewhere = {};
+  CacheAccess cache = {};
+  /// Of what is random there.
+  std::uint64_t seed = 0;
 };
 
 struct executor_state {
@@ -71,6 +76,14 @@ struct executor_state {
   void go_on(const CarriedTextPtr& text);
   /// What became of those that went to another one.
   void hear(const TokensAck& ack);
+  // For the cache (executor_past.cpp).
+  void know_here(const WatchPtr& watch);
+  void remember(const WatchPtr& watch);
+  void want(const WantedForms& wanted);
+  void show(const Show& show);
+  void recall(const Recall& recall);
+  void forget(std::uint64_t ticket);
+  void tell_past(const std::vector<std::string>& ended);
   /// Sends on what has come of whatever was done, and goes on if there is more to do.
   void settle();
   void tell_encoded();
@@ -100,6 +113,8 @@ struct executor_state {
   tower_actor tower;
   /// Nothing where the engine does not have this half.
   std::optional<VisionDesk> vision;
+  /// Nothing where nothing is remembered. Before what hands it on.
+  std::optional<MemoryDesk> past;
   std::optional<WindowDesk> windows;
   /// A camera that is encoded here, and whose stream is elsewhere.
   struct Outgoing {
@@ -124,7 +139,7 @@ struct executor_state {
   std::optional<run::Executor> executor;
   std::optional<WorkBeat> beat;
   Explanations explanations;
-  FailureLog encode_failures, window_failures;
+  FailureLog encode_failures, window_failures, page_failures;
   Backlog backlog;
   bool scheduled = false;
   static inline const char* name = "executor";

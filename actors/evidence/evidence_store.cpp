@@ -52,7 +52,7 @@ std::string compact(std::string time) {
 }
 
 /// Whether a file's name is one of ours.
-bool is_ours(const fs::path& file) {
+bool is_evidence(const fs::path& file) {
   const std::string name = file.filename().string();
   const std::string extension = file.extension().string();
   if (std::find(kExtensions.begin(), kExtensions.end(), extension) == kExtensions.end()) return false;
@@ -128,7 +128,7 @@ void EvidenceStore::scan_day(const fs::path& day) {
       fs::remove(file.path(), error);
       continue;
     }
-    if (!is_ours(file.path())) continue;
+    if (!is_evidence(file.path())) continue;
     const std::uintmax_t size = file.file_size(error);
     const auto kept = wall_time(file.last_write_time(error));
     if (error) continue;
@@ -228,7 +228,7 @@ std::uintmax_t EvidenceStore::keep(const fs::path& file) {
   const fs::path path = options_.dir / file;
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path, error);
-  if (error || !is_ours(file)) throw EvidenceError(file.string() + ": is gone");
+  if (error || !is_evidence(file)) throw EvidenceError(file.string() + ": is gone");
   make_private(path);
   const std::string stem = fs::path(file).replace_extension().string();
   const auto newest = pairs_.empty() ? seen_ : pairs_.rbegin()->first.first + std::chrono::microseconds(1);

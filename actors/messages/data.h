@@ -85,6 +85,8 @@ struct FramePatch {
   std::optional<base::GridMask> kept;
   /// The groups whose pixels are there; absent: all. Others are black.
   std::optional<base::GridMask> pixels;
+  /// Of all groups, the few that differ most from what is usual there; absent: nobody said.
+  std::optional<base::GridMask> standing_out;
   /// When the audited window ends that it may belong to, in the camera's time: tokens of all its groups are
   /// made, too, for the audit alone.
   std::optional<double> audit;

@@ -112,7 +112,7 @@ typename Inspector::result_type inspect(Inspector& f, WatchRef& x) {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, WatchSettings& x) {
   return f(caf::meta::type_name("WatchSettings"), x.name, x.version, x.tenant, x.labels, x.rules, x.window,
-           x.pruning, x.fps, x.lossless, is_so([&x] {
+           x.pruning, x.fps, x.lossless, x.keep, is_so([&x] {
              // What is smaller than a normal number, CAF writes as none.
              return std::isnormal(x.fps) && x.fps > 0 && x.window.stride.count() > 0 &&
                     x.window.length >= x.window.stride;
@@ -143,7 +143,7 @@ template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, PatchForm& x) {
   return f(caf::meta::type_name("Patch"), x.watch, x.seconds, x.duration, x.sequence, x.generation, x.frames,
            x.width, x.height, x.has_encoded, x.encoded, x.has_kept, x.kept, x.is_audited, x.audit,
-           x.has_pixels, x.pixels, x.is_intra, x.captured, is_so([&x] {
+           x.has_pixels, x.pixels, x.has_standing_out, x.standing_out, x.is_intra, x.captured, is_so([&x] {
              return std::isfinite(x.seconds) && std::isnormal(x.duration) && x.duration > 0 &&
                     std::isfinite(x.audit);
            }));

@@ -1,5 +1,5 @@
 // Every message of the pipeline and every actor's interface, a sentence each. What they carry is in `data.h`
-// and `reports.h`.
+// and `reports.h`; the cache's and its own actors' are in `cache.h`.
 //
 //   camera --FramePatch--> router --FramePatch--> vision . stream --WindowAnswers--> alerts
 //          <--PatchAck----        <--PatchAck----                 <-----credit------
@@ -63,6 +63,14 @@ using CarriedTextPtr = std::shared_ptr<const CarriedText>;
 /// Where the series of a camera goes on (actors/alerts/books.h).
 struct SeriesBooks;
 using SeriesBooksPtr = std::shared_ptr<const SeriesBooks>;
+
+/// What the cache asks of devices (remembered.h): of its own actors and messages, `cache.h`.
+struct WantedForms;
+using WantedFormsPtr = std::shared_ptr<const WantedForms>;
+struct Recall;
+using RecallPtr = std::shared_ptr<const Recall>;
+struct Show;
+using ShowPtr = std::shared_ptr<const Show>;
 
 /// Patches for a tower that has a thread of its own, and what came of them (actors/vision/encode.h), which
 /// whoever takes it moves out of.
@@ -131,6 +139,9 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WindowAnswersPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::LentTextPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::CarriedTextPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::SeriesBooksPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::WantedFormsPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::RecallPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::ShowPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::PatchBatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::EncodedPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(vigil::actors::SourceRest)
@@ -243,6 +254,9 @@ using executor_actor = caf::typed_actor<
     caf::reacts_to<TokensRoom>, caf::reacts_to<TokensAck>,
     // The tower is done with the batch that it was sent.
     caf::reacts_to<EncodedPtr>,
+    // For the cache (`recalling_actor`).
+    caf::reacts_to<WantedFormsPtr>, caf::reacts_to<ShowPtr>, caf::reacts_to<RecallPtr>,
+    caf::reacts_to<forget_atom, std::uint64_t>,
     // Run the next piece (to itself).
     caf::reacts_to<work_atom>,
     // Say that you are alive, and take back what is past its deadline (to itself).

@@ -14,6 +14,7 @@ WatchSettings watch_of(const config::CameraSettings& camera, std::uint64_t versi
   watch.pruning = camera.stream.pruning;
   watch.fps = camera.stream.fps;
   watch.lossless = camera.is_file() && camera.stream.pace == config::Pace::fast;
+  watch.keep = camera.stream.keep;
   return watch;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/duration.h"
 #include "config/settings.h"
 
 namespace vigil::actors {
@@ -45,6 +46,8 @@ struct WatchSettings {
   double fps = 0;
   /// Whether nothing of this camera may be dropped: its source waits instead.
   bool lossless = false;
+  /// How long what it saw is remembered; 0: not at all.
+  base::Duration keep{};
 
   WatchRef ref() const { return {name, version}; }
   friend bool operator==(const WatchSettings&, const WatchSettings&) = default;

@@ -78,6 +78,8 @@ PatchForm form_of(const FramePatch& patch, const base::Clock& clock) {
   form.audit = patch.audit.value_or(0);
   form.has_pixels = patch.pixels.has_value();
   if (patch.pixels) form.pixels = form_of(*patch.pixels);
+  form.has_standing_out = patch.standing_out.has_value();
+  if (patch.standing_out) form.standing_out = form_of(*patch.standing_out);
   form.is_intra = std::any_of(patch.frames.begin(), patch.frames.end(), [](const media::SampledFrame& frame) {
     return frame.type == media::FrameType::intra;
   });
@@ -92,12 +94,13 @@ FramePatchPtr patch_of(const PatchForm& form, std::vector<media::SampledFrame> f
                     std::all_of(frames.begin(), frames.end(), [&](const media::SampledFrame& frame) {
                       return frame.image && frame.image->size == size;
                     });
-  std::optional<base::GridMask> encoded, kept, pixels;
+  std::optional<base::GridMask> encoded, kept, pixels, standing_out;
   if (form.has_pixels) pixels = mask_of(form.pixels);
   if (form.has_encoded) encoded = mask_of(form.encoded);
   if (form.has_kept) kept = mask_of(form.kept);
+  if (form.has_standing_out) standing_out = mask_of(form.standing_out);
   if (!fits || form.has_encoded != encoded.has_value() || form.has_kept != kept.has_value() ||
-      form.has_pixels != pixels.has_value())
+      form.has_pixels != pixels.has_value() || form.has_standing_out != standing_out.has_value())
     return nullptr;
   auto patch = std::make_shared<FramePatch>();
   patch->watch = form.watch;
@@ -109,6 +112,7 @@ FramePatchPtr patch_of(const PatchForm& form, std::vector<media::SampledFrame> f
   patch->encoded = std::move(encoded);
   patch->kept = std::move(kept);
   patch->pixels = std::move(pixels);
+  patch->standing_out = std::move(standing_out);
   if (form.is_intra) patch->frames.front().type = media::FrameType::intra;
   if (form.is_audited) patch->audit = form.audit;
   patch->captured = time_of(form.captured, clock);

@@ -75,6 +75,9 @@ struct PatchForm {
   /// The groups whose pixels go along, if these are not all.
   bool has_pixels = false;
   MaskForm pixels;
+  /// What stands out of it, if somebody said.
+  bool has_standing_out = false;
+  MaskForm standing_out;
   /// One of the frames refers to no other.
   bool is_intra = false;
   CaptureForm captured;

@@ -309,10 +309,11 @@ WindowDesk::Pending WindowDesk::settle(const stream::WindowId& id) {
 
 WindowDesk::News WindowDesk::take_news() {
   stream::DeskNews desk = desk_.take_news();
-  bool is_audited = false;
+  bool is_beside = false;
+  memory::RecallDesk* const recalls = options_.recalls;
   for (stream::DeskNews::Answered& each : desk.answered) {
-    if (audits_.answered(each)) {
-      is_audited = true;
+    if ((recalls != nullptr && recalls->answered(each)) || audits_.answered(each)) {
+      is_beside = true;
       continue;
     }
     Pending pending = settle(each.window);
@@ -326,9 +327,10 @@ WindowDesk::News WindowDesk::take_news() {
     news_.answered.push_back({std::make_shared<const WindowAnswers>(std::move(pending.window)), each.tokens,
                               each.begun, pending.asked});
   }
-  // Nobody takes an audit's answers, so they cost nobody's credit.
-  if (is_audited) desk_.allow(credits_);
+  // Whoever takes answers takes none of these, so they cost no credit.
+  if (is_beside) desk_.allow(credits_);
   for (const stream::DeskNews::Failed& each : desk.failed) {
+    if (recalls != nullptr && recalls->failed(each)) continue;
     if (audits_.failed(each.window)) continue;
     news_.failures.push_back({settle(each.window).window.watch, each.reason, each.out_of_memory});
   }
@@ -338,7 +340,8 @@ WindowDesk::News WindowDesk::take_news() {
   }
   hear_audits();
   news_.overtaken += desk.overtaken.size();
-  news_.told = std::move(desk.told);
+  for (stream::DeskNews::Told& each : desk.told)
+    if (recalls == nullptr || !recalls->told(each)) news_.told.push_back(std::move(each));
   news_.pressed = std::move(desk.pressed);
   std::erase_if(lanes_, [&](const auto& each) {
     const auto& [camera, lane] = each;

@@ -19,6 +19,7 @@
 #include "actors/stream/window_budget.h"
 #include "actors/stream/window_fit.h"
 #include "base/clock.h"
+#include "engine/memory/recall_desk.h"
 #include "engine/run/executor.h"
 #include "engine/stream/compiled_question.h"
 #include "engine/stream/sliding_window.h"
@@ -34,6 +35,8 @@ class WindowDesk final : public run::WorkSource {
  public:
   struct Options {
     int frames_per_patch = 2;
+    /// Asks windows of the past at the same desk; null: nobody does. Has to outlive it.
+    memory::RecallDesk* recalls = nullptr;
   };
 
   /// They have to outlive it. Streams and windows of the desk are its alone; texts are whoever's who knows a

@@ -75,10 +75,13 @@ struct PipelineDeps {
   Threads threads = Threads::own;
   /// Nothing: alerts have none.
   std::optional<EvidenceParts> evidence = {};
+  /// Something remembers what cameras see.
+  bool remembers = false;
   /// Of the windows that are answered; may be empty.
   PipelineObserver observer = {};
   /// Null: this process has all its series by itself, as one that is alone.
   claims_actor claims = {};
+  CacheAccess cache = {};
 };
 
 }  // namespace vigil::actors

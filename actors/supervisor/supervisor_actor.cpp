@@ -52,8 +52,15 @@ void supervisor_state::start_pipeline() {
   for (DeviceSlot& slot : deps->devices) {
     names.push_back(slot.name);
     devices.push_back(spawn(self, own, actors::device,
-                            DeviceDeps{std::move(slot), deps->clock, deps->metrics, deps->board, deps->logger,
-                                       own, deps->observer},
+                            DeviceDeps{.slot = std::move(slot),
+                                       .clock = deps->clock,
+                                       .metrics = deps->metrics,
+                                       .board = deps->board,
+                                       .logger = deps->logger,
+                                       .threads = own,
+                                       .observer = deps->observer,
+                                       .cache = deps->cache,
+                                       .seed = deps->seed},
                             alerts, supervisor_actor(self)));
     add_stage(devices.back().address(), names.back());
   }

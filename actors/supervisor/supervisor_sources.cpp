@@ -77,6 +77,7 @@ void supervisor_state::start_camera(const std::string& camera) {
   options.backoff = fleet->backoff(camera);
   options.retrying = fleet->retrying(camera);
   options.history = record(options.camera);
+  options.remembers = deps->remembers;
   const camera_actor handle =
       spawn(self, deps->threads, actors::camera, std::move(options),
             CameraDeps{deps->open, deps->clock, deps->metrics, deps->logger, fleet->pulse(camera)}, router,

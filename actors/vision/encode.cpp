@@ -17,6 +17,7 @@ run::PatchFrames view_of(const FramePatch& patch) {
   view.encoded = patch.encoded;
   view.kept = patch.kept;
   view.pixels = patch.pixels;
+  view.standing_out = patch.standing_out;
   view.camera = patch.watch.camera;
   view.seconds = patch.seconds;
   view.duration = patch.duration;
@@ -70,6 +71,7 @@ void add_whole(run::VisionEncoder& encoder, const base::Clock& clock,
       run::PatchFrames& view = views.emplace_back(view_of(patch));
       view.encoded.reset();
       view.kept.reset();
+      view.standing_out.reset();
       view.camera.clear();
       places.push_back(i);
     }

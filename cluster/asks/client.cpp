@@ -1,5 +1,6 @@
 #include "cluster/asks/client.h"
 
+#include <array>
 #include <charconv>
 #include <iterator>
 #include <span>
@@ -47,6 +48,12 @@ AskClient::AskClient(const Options& options)
   } catch (const zmq::error_t& error) {
     throw AskError("cannot ask " + options.endpoint + ": " + error.what());
   }
+}
+
+void AskClient::wait(std::chrono::milliseconds longest) {
+  std::array<zmq::pollitem_t, 2> items = {
+      {{socket_.handle(), 0, ZMQ_POLLIN, 0}, {connection_.socket().handle(), 0, ZMQ_POLLIN, 0}}};
+  if (ended_.empty()) zmq::poll(items, longest);
 }
 
 std::optional<ConnectionEvent> AskClient::connection() {

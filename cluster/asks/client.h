@@ -50,12 +50,11 @@ class AskClient {
   /// The next reply to a request that is under way, if there is one. Does not block.
   std::optional<Arrival> take();
 
+  /// Returns when something may have come, or become of the connection, or after so long.
+  void wait(std::chrono::milliseconds longest);
+
   /// What last became of the connection; nothing before anything has.
   std::optional<ConnectionEvent> connection();
-
-  /// To be polled; events of the connection come by the second.
-  zmq::socket_t& socket() { return socket_; }
-  zmq::socket_t& events() { return connection_.socket(); }
 
  private:
   struct Asked {

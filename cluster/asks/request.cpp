@@ -28,8 +28,7 @@ constexpr std::int64_t kLongestTimeout = 600'000;
 // Of an unknown key, as much as a line shows.
 constexpr std::size_t kShownOfKey = 40;
 
-constexpr std::array kMethods = {AskMethod::clusters, AskMethod::compose, AskMethod::windows,
-                                 AskMethod::exhaustive};
+constexpr std::array kMethods = {AskMethod::windows, AskMethod::compose, AskMethod::exhaustive};
 
 /// A key of an object: whether it has to be there, what is expected of it, and what takes its value, false
 /// if it is none.
@@ -78,6 +77,19 @@ bool is_foreign_control(char c) {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
 }
 
+template <class Text>
+std::function<bool(const json&)> question_into(Text& into) {
+  return [&into](const json& value) {
+    if (!value.is_string()) return false;
+    const auto& text = value.get_ref<const std::string&>();
+    if (text.size() > kAskQuestionBytes || !config::is_prompt(text) ||
+        std::any_of(text.begin(), text.end(), is_foreign_control))
+      return false;
+    into = text;
+    return true;
+  };
+}
+
 /// Reads an object by its keys, and no others; what is wrong with it.
 std::optional<BadRequest> read_keys(const std::string& of, const json& object,
                                     std::initializer_list<KeyReader> keys) {
@@ -114,14 +126,18 @@ std::optional<BadRequest> out_of_order(const std::string& of, std::optional<std:
   return BadRequest{of + ".from_ms: is after " + of + ".to_ms"};
 }
 
+constexpr const char* kTimeoutExpected = "expected a whole number from 1 to 600000";
+
+auto timeout_into(std::optional<std::chrono::milliseconds>& timeout) {
+  return [&timeout](const json& value) {
+    const auto number = whole_number(value, 1, kLongestTimeout);
+    if (number) timeout = std::chrono::milliseconds(*number);
+    return number.has_value();
+  };
+}
+
 Parsed read_question(const json& object) {
   AskQuestion asked;
-  const auto text = [&asked](const json& value) {
-    if (!value.is_string()) return false;
-    asked.question = value.get<std::string>();
-    return asked.question.size() <= kAskQuestionBytes && config::is_prompt(asked.question) &&
-           std::none_of(asked.question.begin(), asked.question.end(), is_foreign_control);
-  };
   const auto method = [&asked](const json& value) {
     for (const AskMethod each : kMethods)
       if (value == name_of(each)) asked.method = each;
@@ -132,31 +148,28 @@ Parsed read_question(const json& object) {
     if (number) asked.max_tokens = static_cast<int>(*number);
     return number.has_value();
   };
-  const auto timeout = [&asked](const json& value) {
-    const auto number = whole_number(value, 1, kLongestTimeout);
-    if (number) asked.timeout = std::chrono::milliseconds(*number);
-    return number.has_value();
-  };
-  auto wrong =
-      read_keys("ask", object,
-                {{"camera", true, kNameExpected, name_into(asked.camera)},
-                 {"tenant", false, kNameExpected, name_into(asked.tenant)},
-                 {"question", true,
-                  "expected 1 to 4096 bytes of text, without a model's special tokens, <|...|>", text},
-                 {"from_ms", true, kTimeExpected, time_into(asked.from_ms)},
-                 {"to_ms", true, kTimeExpected, time_into(asked.to_ms)},
-                 {"method", false, "expected clusters, compose, windows or exhaustive", method},
-                 {"max_tokens", false, "expected a whole number from 1 to 4096", max_tokens},
-                 {"timeout_ms", false, "expected a whole number from 1 to 600000", timeout}});
+  auto wrong = read_keys("ask", object,
+                         {{"camera", true, kNameExpected, name_into(asked.camera)},
+                          {"tenant", false, kNameExpected, name_into(asked.tenant)},
+                          {"question", true, kQuestionExpected, question_into(asked.question)},
+                          {"about", false, kQuestionExpected, question_into(asked.about)},
+                          {"from_ms", true, kTimeExpected, time_into(asked.from_ms)},
+                          {"to_ms", true, kTimeExpected, time_into(asked.to_ms)},
+                          {"method", false, "expected windows, compose or exhaustive", method},
+                          {"max_tokens", false, "expected a whole number from 1 to 4096", max_tokens},
+                          {"timeout_ms", false, kTimeoutExpected, timeout_into(asked.timeout)}});
   if (!wrong) wrong = out_of_order("ask", asked.from_ms, asked.to_ms);
   return wrong ? Parsed(std::move(*wrong)) : Parsed(AskRequest(std::move(asked)));
 }
 
-/// A request that may name a camera, and says no more.
+/// A request that may name a camera or a tenant, and says no more.
 template <class Request>
 Parsed read_of_camera(const std::string& of, const json& object) {
   Request asked;
-  auto wrong = read_keys(of, object, {{"camera", false, kNameExpected, name_into(asked.camera)}});
+  auto wrong = read_keys(of, object,
+                         {{"camera", false, kNameExpected, name_into(asked.camera)},
+                          {"tenant", false, kNameExpected, name_into(asked.tenant)},
+                          {"timeout_ms", false, kTimeoutExpected, timeout_into(asked.timeout)}});
   return wrong ? Parsed(std::move(*wrong)) : Parsed(AskRequest(std::move(asked)));
 }
 
@@ -164,8 +177,10 @@ Parsed read_erase(const json& object) {
   MemoryErase asked;
   auto wrong = read_keys("erase", object,
                          {{"camera", true, kNameExpected, name_into(asked.camera)},
+                          {"tenant", false, kNameExpected, name_into(asked.tenant)},
                           {"from_ms", false, kTimeExpected, time_into(asked.from_ms)},
-                          {"to_ms", false, kTimeExpected, time_into(asked.to_ms)}});
+                          {"to_ms", false, kTimeExpected, time_into(asked.to_ms)},
+                          {"timeout_ms", false, kTimeoutExpected, timeout_into(asked.timeout)}});
   if (!wrong) wrong = out_of_order("erase", asked.from_ms, asked.to_ms);
   return wrong ? Parsed(std::move(*wrong)) : Parsed(AskRequest(std::move(asked)));
 }
@@ -198,27 +213,35 @@ json json_of(const AskQuestion& asked) {
   json object = {{"camera", asked.camera}, {"question", asked.question}};
   put_times(object, asked.from_ms, asked.to_ms);
   if (asked.tenant) object["tenant"] = *asked.tenant;
+  if (asked.about) object["about"] = *asked.about;
   if (asked.method) object["method"] = name_of(*asked.method);
   if (asked.max_tokens) object["max_tokens"] = *asked.max_tokens;
   if (asked.timeout) object["timeout_ms"] = asked.timeout->count();
   return {{"ask", object}};
 }
 
-json json_of_camera(const char* kind, const std::optional<std::string>& camera) {
-  return {{kind, camera ? json{{"camera", *camera}} : json::object()}};
+template <class Request>
+json json_of_camera(const char* kind, const Request& asked) {
+  json object = json::object();
+  if (asked.camera) object["camera"] = *asked.camera;
+  if (asked.tenant) object["tenant"] = *asked.tenant;
+  if (asked.timeout) object["timeout_ms"] = asked.timeout->count();
+  return {{kind, object}};
 }
 
 json json_of(const MemoryList& asked) {
-  return json_of_camera("list", asked.camera);
+  return json_of_camera("list", asked);
 }
 
 json json_of(const MemoryVerify& asked) {
-  return json_of_camera("verify", asked.camera);
+  return json_of_camera("verify", asked);
 }
 
 json json_of(const MemoryErase& asked) {
   json object = {{"camera", asked.camera}};
+  if (asked.tenant) object["tenant"] = *asked.tenant;
   put_times(object, asked.from_ms, asked.to_ms);
+  if (asked.timeout) object["timeout_ms"] = asked.timeout->count();
   return {{"erase", object}};
 }
 
@@ -231,12 +254,10 @@ std::string versioned(json request) {
 
 std::string_view name_of(AskMethod method) {
   switch (method) {
-    case AskMethod::clusters:
-      return "clusters";
-    case AskMethod::compose:
-      return "compose";
     case AskMethod::windows:
       return "windows";
+    case AskMethod::compose:
+      return "compose";
     case AskMethod::exhaustive:
       return "exhaustive";
   }
@@ -255,6 +276,15 @@ std::optional<std::string_view> camera_of(const AskRequest& request) {
       request);
 }
 
+std::optional<std::chrono::milliseconds> timeout_of(const AskRequest& request) {
+  return std::visit([](const auto& asked) { return asked.timeout; }, request);
+}
+
+std::optional<std::string_view> tenant_of(const AskRequest& request) {
+  return std::visit([](const auto& asked) -> std::optional<std::string_view> { return asked.tenant; },
+                    request);
+}
+
 std::string to_text(const AskRequest& request) {
   return versioned(std::visit([](const auto& asked) { return json_of(asked); }, request));
 }
@@ -264,7 +294,7 @@ std::string to_text(const AskCancel& cancel) {
 }
 
 Parsed parse_request(std::string_view text) {
-  if (text.size() > kAskRequestBytes) return BadRequest{"expected 16 KiB at most"};
+  if (text.size() > kAskRequestBytes) return BadRequest{"expected 32 KiB at most"};
   const json request = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!request.is_object())
     return BadRequest{"expected a JSON object, such as {\"list\": {}}; " + std::string(kOneOf)};

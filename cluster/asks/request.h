@@ -12,15 +12,15 @@
 namespace vigil::cluster {
 
 /// Of a request that a server reads, at most.
-inline constexpr std::size_t kAskRequestBytes = 16 << 10;
-/// Of the question in it, at most.
+inline constexpr std::size_t kAskRequestBytes = 32 << 10;
+/// Of each of the questions in it, at most.
 inline constexpr std::size_t kAskQuestionBytes = 4 << 10;
 /// Of the tag by which its answer comes, at most.
 inline constexpr std::size_t kAskTagBytes = 64;
 
 /// By what the past is searched for an answer; what each does is the answerer's to say.
-enum class AskMethod : std::uint8_t { clusters, compose, windows, exhaustive };
-/// As it is written, such as "clusters".
+enum class AskMethod : std::uint8_t { windows, compose, exhaustive };
+/// As it is written, such as "windows".
 std::string_view name_of(AskMethod method);
 
 /// What a camera has seen between two times, both in milliseconds since 1970.
@@ -29,6 +29,8 @@ struct AskQuestion {
   /// Whose camera is meant; nothing for whosever it is.
   std::optional<std::string> tenant = std::nullopt;
   std::string question;
+  /// The yes/no question by which windows are found; nothing for one that is made of `question`.
+  std::optional<std::string> about = std::nullopt;
   std::int64_t from_ms = 0;
   std::int64_t to_ms = 0;
   std::optional<AskMethod> method = std::nullopt;
@@ -39,23 +41,30 @@ struct AskQuestion {
   bool operator==(const AskQuestion&) const = default;
 };
 
-/// What is remembered: of one camera, or of all that the asker may ask about.
+/// What is remembered: of one camera, or of all that the asker may ask about, or of those of a tenant.
 struct MemoryList {
-  std::optional<std::string> camera;
+  std::optional<std::string> camera = std::nullopt;
+  std::optional<std::string> tenant = std::nullopt;
+  std::optional<std::chrono::milliseconds> timeout = std::nullopt;
   bool operator==(const MemoryList&) const = default;
 };
 
-/// Whether all that is remembered can be read.
+/// Whether all of that can be read.
 struct MemoryVerify {
-  std::optional<std::string> camera;
+  std::optional<std::string> camera = std::nullopt;
+  std::optional<std::string> tenant = std::nullopt;
+  std::optional<std::chrono::milliseconds> timeout = std::nullopt;
   bool operator==(const MemoryVerify&) const = default;
 };
 
 /// Forgets what a camera has seen: between two times, since one, until one, or all of it.
 struct MemoryErase {
   std::string camera;
+  /// As a question's.
+  std::optional<std::string> tenant = std::nullopt;
   std::optional<std::int64_t> from_ms = std::nullopt;
   std::optional<std::int64_t> to_ms = std::nullopt;
+  std::optional<std::chrono::milliseconds> timeout = std::nullopt;
   bool operator==(const MemoryErase&) const = default;
 };
 
@@ -63,6 +72,10 @@ using AskRequest = std::variant<AskQuestion, MemoryList, MemoryVerify, MemoryEra
 
 /// The camera that it names, if it names one.
 std::optional<std::string_view> camera_of(const AskRequest& request);
+/// How long the asker waits, if he says so.
+std::optional<std::chrono::milliseconds> timeout_of(const AskRequest& request);
+/// The tenant that it names, if it names one.
+std::optional<std::string_view> tenant_of(const AskRequest& request);
 
 /// Withdraws the request of this tag.
 struct AskCancel {

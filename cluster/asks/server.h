@@ -51,7 +51,7 @@ class AskServer {
   /// over. To be called regularly; does not block.
   void serve();
 
-  /// Requests that are to be answered. Whether the asker may (`refusal_of`) is to be asked first.
+  /// Requests that are to be answered. Whether the asker may (`rights_of`) is the answerer's to judge.
   std::vector<AskedRequest> take_requests() { return tickets_.take_untaken(); }
 
   /// Those of them that are not to be answered any more: late, withdrawn, or of a client that has gone. To be

@@ -23,10 +23,7 @@ std::variant<AskTicket, AskRefusal> AskTickets::open(AskRoute route, Asker who, 
   if (entries_.size() >= limits_.all) {
     return AskRefusal{AskRefusalType::busy, "as many requests as may be are under way", limits_.retry_after};
   }
-  auto patience = limits_.patience;
-  if (const auto* question = std::get_if<AskQuestion>(&request); question != nullptr && question->timeout)
-    patience = *question->timeout;
-  patience = std::min(patience, limits_.longest);
+  const auto patience = std::min(timeout_of(request).value_or(limits_.patience), limits_.longest);
   const auto deadline = now + patience;
   const AskTicket ticket = ++last_;
   entries_.emplace(ticket,

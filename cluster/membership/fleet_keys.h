@@ -40,6 +40,17 @@ class FleetKeys {
   std::string config_text(std::string_view hash) const { return config_texts() + std::string(hash) + '/'; }
   /// What is silent until when: the lines of `config/running/snoozes.h`.
   std::string snoozes() const { return root_ + "snoozes"; }
+  /// Of what cameras remember (`fleet/past/erasure_book.h`): nodes that have any of it, erasures, and which
+  /// node has done which. All of it outlives nodes.
+  std::string past() const { return root_ + "past/"; }
+  std::string past_nodes() const { return past() + "nodes/"; }
+  std::string past_node(std::string_view node) const { return past_nodes() + std::string(node); }
+  std::string erasures() const { return past() + "erasures/"; }
+  std::string erasure(std::string_view id) const { return erasures() + std::string(id); }
+  std::string erased() const { return past() + "erased/"; }
+  std::string erased(std::string_view id, std::string_view node) const {
+    return erased() + std::string(id) + '/' + std::string(node);
+  }
 
  private:
   std::string root_;

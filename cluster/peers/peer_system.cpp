@@ -133,7 +133,7 @@ void use_peers(caf::actor_system_config& config, const PeerHeartbeat& heartbeat)
 }
 
 PeerSystem::PeerSystem(caf::actor_system& system, PeerSockets& sockets)
-    : system_(system), sockets_(sockets), shelf_(std::make_shared<Shelf>(sockets)) {
+    : system_(system), shelf_(std::make_shared<Shelf>(sockets)) {
   const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
   middleman_ = caf::actor_cast<caf::io::middleman_actor>(
       system.spawn<PeerMiddleman<Shelf>, caf::detached + caf::hidden>(broker, shelf_));
@@ -162,8 +162,14 @@ PeerAddress PeerSystem::publish(const PeerAddress& address, const caf::strong_ac
 }
 
 void PeerSystem::find(const PeerAddress& address, Found done) {
-  sockets_.dial(address, [&system = system_, shelf = shelf_, middleman = middleman_, address,
-                          done = std::move(done)](std::variant<SecureSocket, std::string> dialed) {
+  find(system_, shelf_, middleman_, address, std::move(done), /*may_repeat=*/true);
+}
+
+void PeerSystem::find(caf::actor_system& system, const std::shared_ptr<Shelf>& shelf,
+                      const caf::io::middleman_actor& middleman, const PeerAddress& address, Found done,
+                      bool may_repeat) {
+  shelf->sockets.dial(address, [&system, shelf, middleman, address, done = std::move(done),
+                                may_repeat](std::variant<SecureSocket, std::string> dialed) {
     if (const auto* reason = std::get_if<std::string>(&dialed)) return done(*reason);
     // A thread that has spawned an actor holds on to the system's log, for which the system waits at its end.
     const auto forget =
@@ -177,7 +183,13 @@ void PeerSystem::find(const PeerAddress& address, Found done) {
                 [=](const caf::node_id&, const caf::strong_actor_ptr& found, const std::set<std::string>&) {
                   found ? done(found) : done(to + "the node has not begun yet");
                 },
-                [=, &system](const caf::error& error) { done(to + reason_of(error, system)); });
+                [=, &system](const caf::error& error) {
+                  // A connection of which CAF has heard nothing yet counts as silent since ever when its
+                  // heartbeat falls into that moment.
+                  if (may_repeat && error == caf::sec::connection_timeout)
+                    return find(system, shelf, middleman, address, done, /*may_repeat=*/false);
+                  done(to + reason_of(error, system));
+                });
       });
     });
   });

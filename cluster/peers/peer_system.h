@@ -47,8 +47,11 @@ class PeerSystem {
  private:
   class Shelf;
 
+  static void find(caf::actor_system& system, const std::shared_ptr<Shelf>& shelf,
+                   const caf::io::middleman_actor& middleman, const PeerAddress& address, Found done,
+                   bool may_repeat);
+
   caf::actor_system& system_;
-  PeerSockets& sockets_;
   std::shared_ptr<Shelf> shelf_;
   caf::io::middleman_actor middleman_;
 };

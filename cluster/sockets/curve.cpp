@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -16,6 +15,7 @@
 #include <zmq_addon.hpp>
 
 #include "base/durable.h"
+#include "base/private_file.h"
 #include "config/settings.h"
 #include "config/values/curve_key.h"
 
@@ -30,23 +30,11 @@ std::string reason_of(int error) {
   return std::generic_category().message(error);
 }
 
-/// A secret that is root's, and that this process, which is not root, may read as one of the file's group: so
-/// is what Kubernetes mounts from a Secret.
-bool is_lent_by_root(const struct stat& status) {
-  const bool others = (status.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) != 0;
-  return status.st_uid == 0 && ::geteuid() != 0 && !others;
-}
-
 /// Refuses a secret that others than its owner may read, or change.
 void check_private(const std::filesystem::path& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) throw KeyError(file.string() + ": " + reason_of(errno));
-  const unsigned mode = status.st_mode & 07777U;
-  if ((mode & 077U) == 0 || is_lent_by_root(status)) return;
-  std::array<char, 8> octal{};
-  std::snprintf(octal.data(), octal.size(), "%04o", mode);
-  throw KeyError(file.string() + ": has mode " + octal.data() +
-                 "; a secret key must be its owner's alone (chmod 600)");
+  if (const auto fault = base::fault_of_privacy(status)) throw KeyError(file.string() + ": " + *fault);
 }
 
 /// The one line of a key file that is no comment.

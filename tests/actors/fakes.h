@@ -195,6 +195,7 @@ class FakeEncoder final : public run::VisionEncoder {
       frames += patch.frames.size();
       groups.push_back(patch.encoded);
       kept.push_back(patch.kept);
+      standing_out.push_back(patch.standing_out);
       cameras.push_back(patch.camera);
       const std::uint8_t value = *patch.frames.front().rgb;
       if (value == 255) throw std::invalid_argument("a frame of 4 by 2 pixels");
@@ -208,7 +209,7 @@ class FakeEncoder final : public run::VisionEncoder {
   /// Encoded so far.
   std::size_t frames = 0;
   /// Asked for of each patch.
-  std::vector<std::optional<base::GridMask>> groups, kept;
+  std::vector<std::optional<base::GridMask>> groups, kept, standing_out;
   std::vector<std::string> cameras;
   /// Those of which nothing is remembered any more.
   std::vector<std::string> forgotten;

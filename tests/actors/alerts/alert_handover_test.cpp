@@ -19,8 +19,9 @@ TEST_F(AlertHandover, NothingIsToldBeforeTheBooksAreThere) {
   one_.desk->status(owned(7), CameraState::connecting, "");
   EXPECT_THAT(one_.desk->take_claims(), ElementsAre(Claim{"", 0})) << "a camera that connects claims nothing";
   one_.desk->status(owned(7), CameraState::up, "");
-  EXPECT_THAT(one_.desk->take_claims(), ElementsAre(Claim{"gate", 7}));
+  EXPECT_THAT(one_.desk->take_claims(), IsEmpty()) << "nor does one that may go on as it was";
   show(one_, 7, 2, 0.9F);
+  EXPECT_THAT(one_.desk->take_claims(), ElementsAre(Claim{"gate", 7}));
   show(one_, 7, 4, 0.9F);
   EXPECT_THAT(one_.desk->take_claims(), IsEmpty()) << "once";
   EXPECT_THAT(one_.desk->take_observed(), IsEmpty()) << "windows wait";
@@ -130,6 +131,7 @@ TEST_F(AlertHandover, ARemovedCameraIsDownForWhoeverWatchesItsState) {
   one_.desk->status(owned(7), CameraState::up, "");
   one_.desk->end("gate");
   settle(one_);
+  EXPECT_THAT(gateways_.told("status/"), IsEmpty()) << "it may go on elsewhere";
   one_.desk->removed("gate");
   settle(one_);
   EXPECT_THAT(gateways_.told("status/"), ElementsAre("up", "down"));
@@ -153,14 +155,67 @@ TEST_F(AlertHandover, ARemovedCameraEndsWhatItsFormerOwnerHadBegun) {
   EXPECT_THAT(gateways_.told(kAlert), ElementsAre("new 0", "end 1 camera_ended"));
 }
 
+TEST_F(AlertHandover, WhatTheFormerOwnerHasOnItsWayIsToldBeforeTheNextOneClaims) {
+  start(one_);
+  begin(one_, 7);
+  start(two_);
+  settle(two_);
+  two_.desk->status(owned(8), CameraState::connecting, "");
+  clock_.advance(1min);
+  two_.desk->tick();
+  two_.desk->status(owned(8), CameraState::up, "");
+  clock_.advance(1999ms);
+  two_.desk->tick();
+  settle(two_);
+  show(one_, 7, 6, 0.9F);
+  settle(one_);
+  EXPECT_THAT(gateways_.told("alert/"), ElementsAre("new 0", "update 1"));
+  EXPECT_EQ(gateways_.fences.at("gate"), 7U);
+  // Of a camera that has no windows, where it is shall be told too.
+  clock_.advance(1ms);
+  two_.desk->tick();
+  EXPECT_THAT(two_.desk->take_claims(), ElementsAre(Claim{"gate", 8}));
+  two_.desk->tick();
+  EXPECT_THAT(two_.desk->take_claims(), IsEmpty()) << "once";
+}
+
+TEST_F(AlertHandover, WhoEndsWaitsForNobody) {
+  start(one_);
+  settle(one_);
+  one_.desk->status(owned(7), CameraState::connecting, "");
+  one_.desk->claim_held();
+  EXPECT_THAT(one_.desk->take_claims(), IsEmpty()) << "somebody else may have it still";
+  one_.desk->status(owned(7), CameraState::up, "");
+  one_.desk->claim_held();
+  settle(one_);
+  EXPECT_THAT(gateways_.told("status/"), ElementsAre("connecting", "up"));
+  EXPECT_FALSE(one_.desk->waits_for_books());
+}
+
+// A window waits for a claim that its camera's next tenure has undone.
+TEST_F(AlertHandover, WindowsOfATenureBeforeAreClaimedForToo) {
+  start(one_);
+  settle(one_);
+  begin(one_, 7);
+  one_.desk->lost("gate", 7);
+  show(one_, 8, 6, 0.9F);
+  EXPECT_THAT(one_.desk->take_claims(), ElementsAre(Claim{"gate", 8}));
+  one_.desk->status(owned(9), CameraState::connecting, "");
+  EXPECT_THAT(one_.desk->take_claims(), IsEmpty());
+  be_patient(one_);
+  EXPECT_THAT(one_.desk->take_claims(), ElementsAre(Claim{"gate", 9}));
+}
+
 TEST_F(AlertHandover, AHandoverSaysNothingOfStates) {
   start(one_);
   one_.desk->status(owned(7), CameraState::connecting, "");
   one_.desk->status(owned(7), CameraState::up, "");
+  be_patient(one_);
   settle(one_);
   start(two_);
   two_.desk->status(owned(8), CameraState::connecting, "");
   two_.desk->status(owned(8), CameraState::up, "");
+  be_patient(two_);
   settle(two_);
   EXPECT_THAT(gateways_.told("status/"), ElementsAre("connecting", "up"));
   two_.desk->status(owned(8), CameraState::down, "no route");

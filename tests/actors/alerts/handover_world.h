@@ -125,6 +125,11 @@ class AlertHandover : public ::testing::Test {
           gateways_.claim(claim.camera, claim.camera.empty() ? ++revision_ : claim.fence, node.name));
     gateways_.commit(node.publisher);
   }
+  /// Until what is known of a camera is told without a window.
+  void be_patient(Node& node) {
+    clock_.advance(2s);
+    node.desk->tick();
+  }
   WatchPtr owned(std::uint64_t fence) const { return watched(*gate_, version_of(fence, 1)); }
   void show(Node& node, std::uint64_t fence, double end, float score) {
     node.desk->observe(window_of(owned(fence), end, std::vector<float>(gate_->rules.size(), score)));

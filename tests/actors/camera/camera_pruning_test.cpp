@@ -70,6 +70,34 @@ TEST_F(CameraTest, KeepsNoMoreOfAPictureThanItsSettingsSay) {
   EXPECT_GT(kept().back(), 0) << "while it runs, from the next patch on";
 }
 
+// What stands out costs time: only where something remembers it, and this camera.
+TEST_F(CameraTest, SaysWhatStandsOutIfItIsRemembered) {
+  for (const bool remembers : {false, true}) {
+    for (const base::Duration keep : {base::Duration(24h), base::Duration(0)}) {
+      const auto settings = pruned();
+      settings->stream.keep = keep;
+      sources_.add(url_, frames({1, 1, 1, 1, 90, 90, 1, 1}));
+      patches_.clear();
+      CameraOptions options{settings, watched(*settings), {2, {}, {2, 1}}, false, 0, 7};
+      options.remembers = remembers;
+      Camera gate(std::move(options), sources_.factory(), clock_, pulse_, recorder_);
+      gate.grant(3);
+      run(gate);
+      ASSERT_EQ(patches_.size(), 3U);
+      const bool is_said = remembers && keep > base::Duration::zero();
+      for (const FramePatchPtr& patch : patches_) EXPECT_EQ(patch->standing_out.has_value(), is_said);
+      // Its settings change while it runs.
+      auto now = std::make_shared<OwnCamera>(*settings);
+      now->stream.keep = is_said ? base::Duration(0) : base::Duration(1h);
+      gate.alter(now, watched(*now, 2));
+      gate.grant(1);
+      run(gate);
+      ASSERT_EQ(patches_.size(), 4U);
+      EXPECT_EQ(patches_[3]->standing_out.has_value(), remembers && !is_said);
+    }
+  }
+}
+
 TEST_F(CameraTest, WhereNobodyHasSeenItTheNextPictureIsWhole) {
   sources_.add(url_, frames(std::vector<int>(8, 1)));
   Camera gate = make(pruned());

@@ -74,6 +74,27 @@ TEST_F(PatchChoiceTest, WithoutAPolicyAllIsSent) {
   EXPECT_EQ(choice.counts().lost, 1U);
 }
 
+TEST_F(PatchChoiceTest, OfACameraThatIsRememberedItIsSaidWhatStandsOut) {
+  for (const config::Pruning policy : {config::Pruning::none, config::Pruning::reference}) {
+    sequence_ = 0;
+    PatchChoice choice(pruning_of(*pruned(policy), kGrid, 1), kGrid, 1000, kRare);
+    EXPECT_EQ(send(choice, 100)->standing_out, std::nullopt) << "nobody remembers it";
+    choice.remember(true);
+    EXPECT_EQ(send(choice, 100)->standing_out, base::GridMask::none(1, 2));
+    // So many that three of these patches are not a fiftieth of them.
+    for (int i = 0; i < 300; ++i) send(choice, 100);
+    EXPECT_EQ(send(choice, 160)->standing_out, base::GridMask::all(1, 2));
+    choice.remember(true);
+    EXPECT_GT(send(choice, 160)->standing_out.value().count(), 0) << "it goes on";
+    choice.change(nullptr, 1000, kRare);
+    EXPECT_GT(send(choice, 160)->standing_out.value().count(), 0) << "whatever is chosen";
+    choice.remember(false);
+    EXPECT_EQ(send(choice, 100)->standing_out, std::nullopt);
+    choice.remember(true);
+    EXPECT_EQ(send(choice, 160)->standing_out, base::GridMask::none(1, 2)) << "it begins";
+  }
+}
+
 TEST_F(PatchChoiceTest, AfterOneOfWhichTheDeviceKnewTooLittleTheNextIsWhole) {
   send(choice_, 100);
   const FramePatchPtr part = send(choice_, 100);

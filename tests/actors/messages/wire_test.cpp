@@ -181,12 +181,15 @@ TEST_F(Wire, WhatWasChosenOfAPatchGoesWithIt) {
   sent.encoded->add(0, 0);
   sent.encoded->add(11, 21);
   sent.kept = base::GridMask::all(12, 22);
+  sent.standing_out = base::GridMask::none(12, 22);
+  sent.standing_out->add(7, 3);
   sent.audit = 48.5;
   const PatchForm form = through(form_of(sent, clock_));
   const FramePatchPtr read = patch_of(form, sent.frames, clock_);
   ASSERT_NE(read, nullptr);
   EXPECT_EQ(read->encoded, sent.encoded);
   EXPECT_EQ(read->kept, sent.kept);
+  EXPECT_EQ(read->standing_out, sent.standing_out);
   EXPECT_EQ(read->audit, sent.audit);
   const auto broken = [&](auto&& change) {
     PatchForm other = form;
@@ -197,6 +200,7 @@ TEST_F(Wire, WhatWasChosenOfAPatchGoesWithIt) {
   EXPECT_TRUE(broken([](PatchForm& x) { x.encoded.cells.front() = -1; }));
   EXPECT_TRUE(broken([](PatchForm& x) { std::swap(x.encoded.cells.front(), x.encoded.cells.back()); }));
   EXPECT_TRUE(broken([](PatchForm& x) { x.encoded.cells.push_back(x.encoded.cells.back()); })) << "twice";
+  EXPECT_TRUE(broken([](PatchForm& x) { x.standing_out.cells.back() = 12 * 22; }));
   EXPECT_TRUE(broken([](PatchForm& x) { x.kept.height = 0; }));
   EXPECT_TRUE(broken([](PatchForm& x) { x.kept.width = -22; }));
   EXPECT_TRUE(broken([](PatchForm& x) { x.kept.height = x.kept.width = 1 << 30; }))
@@ -224,6 +228,7 @@ TEST_F(Wire, APatchIsDescribedAndItsPixelsGoAnotherWay) {
   EXPECT_EQ(read->frames.size(), 2U);
   EXPECT_EQ(read->encoded, std::nullopt) << "all";
   EXPECT_EQ(read->kept, std::nullopt);
+  EXPECT_EQ(read->standing_out, std::nullopt) << "nobody said";
   EXPECT_EQ(read->audit, std::nullopt);
   EXPECT_LT(bytes_.size(), 400U) << "no pixel is in it";
   EXPECT_EQ(patch_of(form, {sent.frames[0]}, other), nullptr) << "another number";

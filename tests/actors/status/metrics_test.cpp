@@ -20,9 +20,11 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
+#include "actors/status/erasure_series.h"
 #include "actors/status/fleet_series.h"
 #include "actors/status/gateway_series.h"
 #include "actors/status/maker_series.h"
+#include "actors/status/memory_series.h"
 #include "actors/status/status_board.h"
 #include "tests/actors/fakes.h"
 
@@ -336,6 +338,8 @@ TEST(Metrics, ThePageNamesEachWithItsLabels) {
   fleet.links({{"n2", link}});
   const GatewaySeries gateway(metrics);
   const MakerSeries maker(metrics);
+  const MemorySeries memory(metrics);
+  const ErasureSeries erasures(metrics);
   std::map<std::string, std::string> told;
   for (const auto& family : metrics.registry()->Collect()) {
     std::set<std::string> labels;

@@ -36,8 +36,10 @@ TEST(Encode, TheEncoderIsAskedForTheGroupsOfThePatch) {
   auto some = std::make_shared<FramePatch>(*frame_patch(watch("a"), 0, 10));
   some->encoded = base::GridMask::none(1, 2);
   some->encoded->add(1);
+  some->standing_out = base::GridMask::none(1, 2);
   encode(encoder, ManualClock(), {frame_patch(watch("b"), 0, 20), some});
   EXPECT_THAT(encoder.groups, ElementsAre(std::nullopt, some->encoded));
+  EXPECT_THAT(encoder.standing_out, ElementsAre(std::nullopt, some->standing_out));
 }
 
 TEST(Encode, OfAnAuditedPatchThereAreTokensOfAllGroupsToo) {
@@ -47,6 +49,7 @@ TEST(Encode, OfAnAuditedPatchThereAreTokensOfAllGroupsToo) {
     auto patch = std::make_shared<FramePatch>(*frame_patch(watch("a"), 0, 10));
     patch->encoded = base::GridMask::none(1, 2);
     patch->kept = base::GridMask::none(1, 2);
+    patch->standing_out = base::GridMask::all(1, 2);
     patch->audit = 4;
     patch->captured.steady = clock.now() - age;
     return patch;
@@ -58,6 +61,8 @@ TEST(Encode, OfAnAuditedPatchThereAreTokensOfAllGroupsToo) {
   ASSERT_EQ(encoded.patches.size(), 2U);
   EXPECT_THAT(encoder.batches, ElementsAre(2U, 1U));
   EXPECT_EQ(encoder.groups.back(), std::nullopt) << "by itself, of all groups";
+  EXPECT_EQ(encoder.standing_out.front(), base::GridMask::all(1, 2));
+  EXPECT_EQ(encoder.standing_out.back(), std::nullopt) << "an audit's tokens are not remembered";
   EXPECT_EQ(encoded.patches[0]->audit, 4);
   ASSERT_TRUE(encoded.patches[0]->whole);
   EXPECT_NE(encoded.patches[0]->whole, encoded.patches[0]->tokens);

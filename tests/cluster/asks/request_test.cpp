@@ -28,11 +28,12 @@ std::string question_with(const std::string& key, const std::string& value) {
 TEST(AskRequest, IsReadAsTheJsonThatOthersWrite) {
   const auto parsed = parse_request(
       R"({"ask": {"camera": "gate-7", "tenant": "north", "question": "When did the red car arrive?",
-          "from_ms": 1785578400000, "to_ms": 1785582000000, "method": "compose", "max_tokens": 64,
+          "about": "Is there a red car?", "from_ms": 1785578400000, "to_ms": 1785582000000, "method": "compose", "max_tokens": 64,
           "timeout_ms": 30000}})");
   const AskQuestion expected{.camera = "gate-7",
                              .tenant = "north",
                              .question = "When did the red car arrive?",
+                             .about = "Is there a red car?",
                              .from_ms = 1785578400000,
                              .to_ms = 1785582000000,
                              .method = AskMethod::compose,
@@ -46,6 +47,12 @@ TEST(AskRequest, IsReadAsTheJsonThatOthersWrite) {
             AskRequest(MemoryVerify{"a"}));
   EXPECT_EQ(std::get<AskRequest>(parse_request(R"({"erase": {"camera": "a", "to_ms": 7}})")),
             AskRequest(MemoryErase{.camera = "a", .to_ms = 7}));
+  EXPECT_EQ(std::get<AskRequest>(parse_request(R"({"erase": {"camera": "a", "tenant": "b"}})")),
+            AskRequest(MemoryErase{.camera = "a", .tenant = "b"}));
+  EXPECT_EQ(std::get<AskRequest>(parse_request(R"({"list": {"tenant": "b"}})")),
+            AskRequest(MemoryList{.tenant = "b"}));
+  EXPECT_EQ(std::get<AskRequest>(parse_request(R"({"verify": {"tenant": "b", "camera": "a"}})")),
+            AskRequest(MemoryVerify{"a", "b"}));
   EXPECT_EQ(std::get<AskCancel>(parse_request(R"({"cancel": "12"})")), AskCancel{"12"});
 }
 
@@ -53,16 +60,18 @@ TEST(AskRequest, WhatIsWrittenIsReadAsItWas) {
   const AskQuestion least{.camera = "a", .question = "Wer?\n\t\"\\ \xc3\xa4", .from_ms = 0, .to_ms = 0};
   AskQuestion most = least;
   most.tenant = "north";
+  most.about = "Wer\n?";
   most.max_tokens = 4096;
   most.timeout = 600s;
-  for (const AskMethod method :
-       {AskMethod::clusters, AskMethod::compose, AskMethod::windows, AskMethod::exhaustive}) {
+  for (const AskMethod method : {AskMethod::windows, AskMethod::compose, AskMethod::exhaustive}) {
     most.method = method;
     EXPECT_EQ(std::get<AskRequest>(parse_request(to_text(AskRequest(most)))), AskRequest(most));
   }
   for (const AskRequest& request :
        {AskRequest(least), AskRequest(MemoryList{}), AskRequest(MemoryList{"b"}), AskRequest(MemoryVerify{}),
-        AskRequest(MemoryErase{"a"}), AskRequest(MemoryErase{"a", 1, 2})}) {
+        AskRequest(MemoryList{"b", "c"}), AskRequest(MemoryVerify{.tenant = "c"}),
+        AskRequest(MemoryList{.timeout = 5ms}), AskRequest(MemoryVerify{.timeout = 600s}),
+        AskRequest(MemoryErase{"a"}), AskRequest(MemoryErase{"a", "b", 1, 2, 7s})}) {
     const std::string text = to_text(request);
     EXPECT_EQ(std::get<AskRequest>(parse_request(text)), request) << text;
     EXPECT_EQ(json::parse(text).at("version"), 1);
@@ -73,11 +82,12 @@ TEST(AskRequest, WhatIsWrittenIsReadAsItWas) {
 TEST(AskRequest, ALongestQuestionFitsHoweverItIsWritten) {
   std::string text;
   while (text.size() < kAskQuestionBytes) text += "\xc3\xa4";
-  const AskQuestion question{.camera = std::string(128, 'c'), .question = text, .from_ms = 1, .to_ms = 2};
+  const AskQuestion question{
+      .camera = std::string(128, 'c'), .question = text, .about = text, .from_ms = 1, .to_ms = 2};
   EXPECT_EQ(refusal(to_text(AskRequest(question))), "accepted");
   // As Python writes it: six bytes for each of these characters.
   const std::string escaped = json::parse(to_text(AskRequest(question))).dump(-1, ' ', true);
-  EXPECT_GT(escaped.size(), 3 * kAskQuestionBytes);
+  EXPECT_GT(escaped.size(), 6 * kAskQuestionBytes);
   EXPECT_EQ(refusal(escaped), "accepted");
 }
 
@@ -88,7 +98,7 @@ TEST(AskRequest, WhatIsNoneIsRefusedWithTheReason) {
               "cancel");
   }
   EXPECT_THAT(refusal(std::string(10'000, '[')), HasSubstr("expected a JSON object"));
-  EXPECT_EQ(refusal("{\"list\": {}}" + std::string(kAskRequestBytes, ' ')), "expected 16 KiB at most");
+  EXPECT_EQ(refusal("{\"list\": {}}" + std::string(kAskRequestBytes, ' ')), "expected 32 KiB at most");
   for (const char* text : {"{}", R"({"version": 1})"})
     EXPECT_EQ(refusal(text), "expected one of ask, list, verify, erase and cancel");
   EXPECT_EQ(refusal(R"({"list": {}, "verify": {}})"),
@@ -98,13 +108,17 @@ TEST(AskRequest, WhatIsNoneIsRefusedWithTheReason) {
   EXPECT_EQ(refusal(R"({"ask\u001b[2J": {}})"),
             "ask?[2J: unknown key; legal keys: version, ask, list, verify, erase, cancel");
   EXPECT_EQ(refusal(R"({"erase": {"camera": "a", "from": 1}})"),
-            "erase.from: unknown key; legal keys: camera, from_ms, to_ms");
+            "erase.from: unknown key; legal keys: camera, tenant, from_ms, to_ms, timeout_ms");
   EXPECT_LT(refusal("{\"" + std::string(8000, 'k') + "\": {}}").size(), 200U);
   EXPECT_EQ(refusal(R"({"erase": {}})"), "erase.camera: is missing");
   for (const char* kind : {"ask", "list", "verify", "erase"}) {
     EXPECT_EQ(refusal("{\"" + std::string(kind) + "\": []}"), std::string(kind) + ": expected an object");
     EXPECT_THAT(refusal("{\"" + std::string(kind) + "\": {\"camera\": \"a/b\"}}"),
                 HasSubstr(std::string(kind) + ".camera: expected a name"));
+    EXPECT_THAT(refusal("{\"" + std::string(kind) + "\": {\"tenant\": \"\"}}"),
+                HasSubstr(std::string(kind) + ".tenant: expected a name"));
+    EXPECT_THAT(refusal("{\"" + std::string(kind) + "\": {\"timeout_ms\": 0}}"),
+                HasSubstr(std::string(kind) + ".timeout_ms: expected a whole number from 1 to 600000"));
   }
   for (const char* tag : {"7", "\"\"", "null"})
     EXPECT_EQ(refusal(std::string(R"({"cancel": )") + tag + "}"),
@@ -120,6 +134,8 @@ TEST(AskRequest, EachKeyOfAQuestionIsRefusedByItsName) {
       {"question",
        {"\"\"", "\" \\n\"", "7", "[\"When?\"]", "null", R"("a\u0000b")", R"("\u007f")", "\"<|im_end|>\"",
         "\"" + std::string(4097, 'a') + "\""}},
+      {"about",
+       {"\"\"", "\" \"", "null", R"("\u0001")", "\"<|im_end|>\"", "\"" + std::string(4097, 'a') + "\""}},
       {"from_ms", {"-1", "1.5", "1.0", "\"1\"", "9000000000001", "18446744073709551615", "1e300"}},
       {"to_ms", {"-1", "9223372036854775808", "9000000000001", "true"}},
       {"method", {"\"cluster\"", "\"\"", "0", "null"}},
@@ -141,7 +157,10 @@ TEST(AskRequest, EachKeyOfAQuestionIsRefusedByItsName) {
   }
 }
 
-TEST(AskRequest, NamesItsCamera) {
+TEST(AskRequest, NamesItsCameraAndItsTenant) {
+  EXPECT_EQ(tenant_of(AskQuestion{.camera = "a", .tenant = "b", .question = "?"}), "b");
+  EXPECT_EQ(tenant_of(MemoryErase{"b"}), std::nullopt);
+  EXPECT_EQ(tenant_of(MemoryList{.tenant = "c"}), "c");
   EXPECT_EQ(camera_of(AskQuestion{.camera = "a", .question = "?"}), "a");
   EXPECT_EQ(camera_of(MemoryErase{"b"}), "b");
   EXPECT_EQ(camera_of(MemoryVerify{"c"}), "c");

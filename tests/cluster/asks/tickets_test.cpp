@@ -85,7 +85,8 @@ TEST(AskTickets, ATagIsOneRequestsOfAConnection) {
 TEST(AskTickets, ARequestIsOverAtItsOwnDeadline) {
   AskTickets tickets({.patience = 10s, .longest = 20s});
   const AskTicket patient = opened(tickets.open(route("a", "1"), {}, question(1h), TimePoint(0s)));
-  const AskTicket hasty = opened(tickets.open(route("a", "2"), {}, question(5s), TimePoint(0s)));
+  const AskTicket hasty =
+      opened(tickets.open(route("a", "2"), {}, MemoryErase{.camera = "gate", .timeout = 5s}, TimePoint(0s)));
   const AskTicket usual = opened(tickets.open(route("a", "3"), {}, MemoryList{}, TimePoint(0s)));
   tickets.take_untaken();
   EXPECT_THAT(tickets.expire(TimePoint(4999ms)), IsEmpty());

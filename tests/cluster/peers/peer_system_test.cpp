@@ -323,8 +323,10 @@ TEST_P(PeerMessagesTest, OneThatIsAsLargeAsMayBeComesAsItIs) {
   // And what comes behind it.
   EXPECT_EQ(a.tell(b.address, "hello"), "b heard hello");
   // Sizes about the one by which it is read.
-  for (std::size_t size = 65'300; size < 65'700; size += 7)
-    ASSERT_TRUE(a.tell(b.address, large.substr(0, size)) == "b heard " + large.substr(0, size)) << size;
+  for (std::size_t size = 65'300; size < 65'700; size += 7) {
+    const std::string said = a.tell(b.address, large.substr(0, size));
+    ASSERT_TRUE(said == "b heard " + large.substr(0, size)) << size << ": " << said.substr(0, 200);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PeerMessagesTest, ::testing::Bool(),

@@ -1,0 +1,112 @@
+// Whose cameras are there for who asks.
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/actors/cache/asked_cache.h"
+
+namespace vigil::actors {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const PastRights kCity{std::set<std::string>{"city"}, true};
+const PastRights kCityReads{std::set<std::string>{"city"}, false};
+const PastRights kNobodys{std::set<std::string>{}, true};
+
+struct CacheRightsTest : AskedCache {
+  CacheRightsTest() { see_all(); }
+  /// Of each thing that can be asked of a camera, the outcome and the text.
+  std::vector<std::pair<PastOutcome, std::string>> all_about(const PastCamera& camera,
+                                                             const PastRights& rights) {
+    std::vector<std::pair<PastOutcome, std::string>> told;
+    for (const decltype(PastRequest::what)& what :
+         {decltype(PastRequest::what)(question(camera)), decltype(PastRequest::what)(PastList{camera}),
+          decltype(PastRequest::what)(PastVerify{camera}),
+          decltype(PastRequest::what)(PastErasure{camera, from_begin(0, 80)})}) {
+      const std::uint64_t ticket = ask(what, rights);
+      settle();
+      const PastReply reply = last_word(ticket);
+      told.emplace_back(reply.outcome, reply.text);
+    }
+    return told;
+  }
+};
+
+TEST_F(CacheRightsTest, AnothersCameraIsAsOneThatIsNotThere) {
+  const std::pair refused{PastOutcome::bad_request, std::string("nothing is remembered of a camera gate")};
+  const std::vector all(4, refused);
+  for (const PastRights& rights : {kCity, kCityReads}) {
+    EXPECT_EQ(all_about({"gate", "village"}, rights), all);
+    EXPECT_EQ(all_about({"gate", "atlantis"}, rights), all) << "to the last byte";
+  }
+  EXPECT_EQ(all_about({"gate", {}}, kNobodys), all);
+  EXPECT_EQ(all_about({"gate", ""}, kEverything), all);
+  for (const auto& [outcome, text] : all_about({"nowhere", {}}, kEverything)) {
+    EXPECT_EQ(outcome, PastOutcome::bad_request);
+    EXPECT_EQ(text, "nothing is remembered of a camera nowhere");
+  }
+  EXPECT_TRUE(heard.recalls.empty());
+  EXPECT_EQ(store.pages(kOther, from_begin(0, 80)).size(), 10U) << "nothing of it was erased";
+  EXPECT_EQ(store.pages(kGate, from_begin(0, 80)).size(), 10U);
+}
+
+TEST_F(CacheRightsTest, ANameMeansTheOneThatIsThere) {
+  const json mine = answer([&] {
+    const std::uint64_t ticket = ask(question({"gate", {}}), kCityReads);
+    settle();
+    return ticket;
+  }());
+  EXPECT_EQ(mine.at("tenant"), "city");
+  EXPECT_EQ(mine.at("answer"), "No");
+  // Who sees both has to say which.
+  for (const auto& [outcome, text] : all_about({"gate", {}}, kEverything)) {
+    EXPECT_EQ(outcome, PastOutcome::bad_request);
+    EXPECT_EQ(text, "several tenants have or had a camera gate: name one of city, village");
+  }
+  EXPECT_EQ(cameras(answer(ask(PastList{{{"gate", "village"}}}))), std::vector<std::string>{"village/gate"});
+}
+
+TEST_F(CacheRightsTest, AListHasThoseThatAreThere) {
+  EXPECT_THAT(cameras(answer(ask(PastList{}))), ElementsAre("city/gate", "city/yard", "village/gate"));
+  EXPECT_THAT(cameras(answer(ask(PastList{}, kCityReads))), ElementsAre("city/gate", "city/yard"));
+  EXPECT_THAT(cameras(answer(ask(PastList{}, kNobodys))), IsEmpty());
+  EXPECT_THAT(cameras(answer(ask(PastList{{{"yard", {}}}}))), ElementsAre("city/yard"));
+  const std::uint64_t verified = ask(PastVerify{}, kCityReads);
+  settle();
+  EXPECT_THAT(cameras(answer(verified)), ElementsAre("city/gate", "city/yard"));
+  const std::uint64_t nothing = ask(PastVerify{}, kNobodys);
+  settle();
+  EXPECT_THAT(cameras(answer(nothing)), IsEmpty());
+}
+
+TEST_F(CacheRightsTest, WhoMayNotEraseDoesNot) {
+  const PastReply reply = last_word(ask(PastErasure{{"yard", {}}, from_begin(0, 80)}, kCityReads));
+  EXPECT_EQ(reply.outcome, PastOutcome::forbidden);
+  EXPECT_EQ(reply.text, "this key may not erase");
+  settle();
+  EXPECT_EQ(store.pages(kYard, from_begin(0, 80)).size(), 10U);
+  EXPECT_TRUE(store.erasures().empty());
+}
+
+TEST_F(CacheRightsTest, AnErasureOfAFleetHoldsForACameraThatComesLater) {
+  // As the registry says it: whose camera, and all rights.
+  PastErasure erasure{{"lane", "city"}, from_begin(0, 40)};
+  ask(erasure);
+  EXPECT_TRUE(heard.replies.back().is_unknown);
+  // Somebody's own wish leaves nothing behind.
+  erasure.camera.name = "road";
+  ask(erasure, kCity);
+  std::vector<std::string> held;
+  for (const history::Erasure& each : store.erasures()) held.push_back(each.camera.camera);
+  EXPECT_THAT(held, ElementsAre("lane"));
+}
+
+}  // namespace
+}  // namespace vigil::actors
