@@ -30,11 +30,18 @@ void dock_state::start() {
     has_tower = has_tower || slot.engine.encoder;
     has_language = has_language || slot.engine.desk;
     deps->board.device(slot.name, actors::DeviceState::restarting, "it starts");
-    devices.push_back(actors::spawn(
-        self, deps->threads, actors::device,
-        actors::DeviceDeps{std::move(slot), deps->clock, deps->metrics, deps->board, deps->logger,
-                           deps->threads, deps->observer, actors::tokens_actor(dock_actor(self))},
-        actors::answers_actor(self), actors::device_listener_actor(self)));
+    devices.push_back(actors::spawn(self, deps->threads, actors::device,
+                                    actors::DeviceDeps{.slot = std::move(slot),
+                                                       .clock = deps->clock,
+                                                       .metrics = deps->metrics,
+                                                       .board = deps->board,
+                                                       .logger = deps->logger,
+                                                       .threads = deps->threads,
+                                                       .observer = deps->observer,
+                                                       .elsewhere = actors::tokens_actor(dock_actor(self)),
+                                                       .cache = deps->cache,
+                                                       .seed = deps->seed},
+                                    actors::answers_actor(self), actors::device_listener_actor(self)));
   }
   routes.emplace(names);
   arrivals.emplace(deps->clock);

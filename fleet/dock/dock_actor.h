@@ -46,6 +46,9 @@ struct DockDeps {
   actors::PipelineObserver observer = {};
   /// How long cameras are kept whose node is away.
   base::Duration patience{15'000};
+  /// How devices reach what remembers, if anything does.
+  actors::CacheAccess cache = {};
+  std::uint64_t seed = 0;
 };
 
 struct dock_state {

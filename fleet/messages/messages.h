@@ -39,6 +39,7 @@
 #include "fleet/messages/device_names.h"
 #include "fleet/messages/event_messages.h"
 #include "fleet/messages/fleet_query.h"
+#include "fleet/messages/past_forms.h"
 #include "fleet/messages/shipped.h"
 
 namespace vigil::fleet {
@@ -170,6 +171,8 @@ CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::GatewayTalk))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::PeerQuestion))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::PeerAnswer))
 CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::TextsAt))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::PastAsk))
+CAF_ADD_TYPE_ID(vigil_fleet, (vigil::fleet::PastWord))
 
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, attach_atom, "attach")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, over_atom, "over")
@@ -187,6 +190,7 @@ CAF_ADD_ATOM(vigil_fleet, vigil::fleet, fetch_atom, "fetch")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, gateway_atom, "gateway")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, serves_atom, "serves")
 CAF_ADD_ATOM(vigil_fleet, vigil::fleet, keeps_atom, "keeps")
+CAF_ADD_ATOM(vigil_fleet, vigil::fleet, past_atom, "past")
 
 CAF_END_TYPE_ID_BLOCK(vigil_fleet)
 
@@ -345,7 +349,9 @@ using greeter_actor = caf::typed_actor<
     // Bytes of a still or a clip of this name that it has; 0: none. And a part of it is wanted.
     caf::replies_to<find_atom, std::string>::with<std::uint64_t>, caf::reacts_to<fetch_atom, EvidenceWish>,
     // Its gateway; null if it is none.
-    caf::replies_to<gateway_atom>::with<caf::strong_actor_ptr>>;
+    caf::replies_to<gateway_atom>::with<caf::strong_actor_ptr>,
+    // Whoever answers about what it remembers; null if it remembers nothing.
+    caf::replies_to<past_atom>::with<caf::strong_actor_ptr>>;
 
 /// The NODE keeps this process a member of its fleet: its lease, its plan, whom it knows, and the links to
 /// those that compute for its cameras.

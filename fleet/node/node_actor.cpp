@@ -33,6 +33,10 @@ void node_state::start() {
     self->monitor(deps->fetcher);
     self->send(deps->fetcher, stand_atom_v);
   }
+  if (deps->past) {
+    self->monitor(deps->past);
+    self->send(deps->past, stand_atom_v);
+  }
   if (deps->dock) {
     self->monitor(deps->dock);
     self->send(deps->dock, way_atom_v, caf::actor_cast<caf::strong_actor_ptr>(node_actor(self)));
@@ -266,7 +270,8 @@ void node_state::lost(const caf::actor_addr& address) {
   for (const caf::actor_addr& part :
        {caf::actor_cast<caf::actor_addr>(deps->dock), caf::actor_cast<caf::actor_addr>(deps->supervisor),
         caf::actor_cast<caf::actor_addr>(deps->gateway), caf::actor_cast<caf::actor_addr>(deps->maker),
-        caf::actor_cast<caf::actor_addr>(deps->fetcher), caf::actor_cast<caf::actor_addr>(turns)})
+        caf::actor_cast<caf::actor_addr>(deps->fetcher), caf::actor_cast<caf::actor_addr>(deps->past),
+        caf::actor_cast<caf::actor_addr>(turns)})
     if (part && address == part) return expel("what this node does has failed");
   watched.erase(address);
   gateways.lost(address);
@@ -423,6 +428,10 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
       [self](greet_atom, const std::string& text) { return self->state.answer_in_full(text); },
       [self](dock_atom) { return caf::actor_cast<caf::strong_actor_ptr>(self->state.deps->dock); },
       [self](gateway_atom) { return caf::actor_cast<caf::strong_actor_ptr>(self->state.deps->gateway); },
+      [self](past_atom) {
+        const NodeDeps& known = *self->state.deps;
+        return caf::actor_cast<caf::strong_actor_ptr>(known.remembers ? known.past : past_actor());
+      },
       [self](serves_atom, bool serves) {
         if (self->state.member)
           self->state.member->alter([serves](cluster::NodeRecord& record) { record.serves = serves; });

@@ -26,9 +26,10 @@
 #include "config/settings.h"
 #include "fleet/dock/dock_book.h"
 #include "fleet/link/link_desk.h"
+#include "fleet/messages/actor_loop.h"
 #include "fleet/messages/messages.h"
 #include "fleet/messages/node_standing.h"
-#include "fleet/node/actor_loop.h"
+#include "fleet/messages/past_interface.h"
 #include "fleet/node/bulk_peer_book.h"
 #include "fleet/node/camera_book.h"
 #include "fleet/node/gateway_directory.h"
@@ -88,6 +89,12 @@ struct NodeDeps {
   actors::FleetSeries* series = nullptr;
   /// Gives out stills and clips; may be null.
   fetcher_actor fetcher = {};
+  /// Asks all nodes about the past, and answers them; may be null. Whether there is anything here to be asked
+  /// about.
+  past_actor past = {};
+  bool remembers = false;
+  /// Is told how long cameras are remembered; null where nothing is.
+  actors::cache_actor cache = {};
   /// It cannot go on as a member, and why; called once.
   std::function<void(const std::string&)> expelled = {};
 };
@@ -156,6 +163,7 @@ struct node_state {
   void follow_configuration();
   void read(const ReadConfigurationPtr& configuration);
   void apply(const cluster::FleetConfig& config);
+  void tell_keeps(const config::Settings& settings);
   /// This node's own fault with what it has read last may be another now.
   void look_at_configuration();
   void read_snoozes();

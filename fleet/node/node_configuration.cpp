@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "actors/messages/remembered.h"
 #include "cluster/membership/config_texts.h"
 #include "config/running/changes.h"
 #include "config/running/degradation.h"
@@ -122,10 +123,19 @@ void node_state::apply(const cluster::FleetConfig& config) {
   Ladder last;
   for (const std::string& camera : book->names()) all.push_back(wanted(*book->find(camera), last));
   plan->want(std::move(all));
+  tell_keeps(*settings);
   if (deps->applied)
     deps->applied(*settings, "applied: version " + std::to_string(config.version) + " (" +
                                  cluster::shown_hash(config.hash) + ')' + changes);
   plan_changed();
+}
+
+void node_state::tell_keeps(const config::Settings& settings) {
+  if (!deps->cache) return;
+  actors::Keeps keeps;
+  for (const config::CameraSettings& camera : settings.cameras)
+    keeps.cameras.emplace(history::CameraId{camera.tenant(), camera.name}, camera.stream.keep);
+  self->send(deps->cache, std::make_shared<const actors::Keeps>(std::move(keeps)));
 }
 
 void node_state::look_at_configuration() {

@@ -29,8 +29,8 @@ namespace vigil::fleet {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, TokensForm& x) {
-  return f(caf::meta::type_name("Tokens"), x.is_half, x.width, x.kept, x.seconds, x.duration, x.is_intra,
-           x.encoded, actors::is_so([&x] {
+  return f(caf::meta::type_name("Tokens"), x.is_half, x.width, x.kept, x.has_standing_out, x.standing_out,
+           x.seconds, x.duration, x.is_intra, x.encoded, actors::is_so([&x] {
              return std::isfinite(x.seconds) && std::isfinite(x.duration) && x.duration >= 0;
            }));
 }

@@ -21,13 +21,18 @@ void add(std::uint64_t& sum, Number number) {
   sum = base::fnv1a({reinterpret_cast<const char*>(&wide), sizeof wide}, sum);
 }
 
+void add(std::uint64_t& sum, const actors::MaskForm& form) {
+  add(sum, form.height);
+  add(sum, form.width);
+  add(sum, form.cells.size());
+  for (const std::int32_t cell : form.cells) add(sum, cell);
+}
+
 void add(std::uint64_t& sum, const TokensForm& form) {
   add(sum, form.is_half);
   add(sum, form.width);
-  add(sum, form.kept.height);
-  add(sum, form.kept.width);
-  add(sum, form.kept.cells.size());
-  for (const std::int32_t cell : form.kept.cells) add(sum, cell);
+  add(sum, form.kept);
+  if (form.has_standing_out) add(sum, form.standing_out);
   add(sum, form.encoded);
 }
 
@@ -50,6 +55,8 @@ TokensForm form_of(const model::VisualTokens& tokens) {
   form.is_half = tokens.dtype == kernels::DType::bf16;
   form.width = static_cast<std::int32_t>(tokens.width);
   form.kept = actors::form_of(tokens.kept);
+  form.has_standing_out = tokens.standing_out.has_value();
+  if (tokens.standing_out) form.standing_out = actors::form_of(*tokens.standing_out);
   form.seconds = tokens.seconds;
   form.duration = tokens.duration;
   form.is_intra = tokens.intra;
@@ -78,10 +85,18 @@ model::VisualTokensPtr tokens_of(const TokensForm& form, const cluster::Bytes& b
     return nullptr;
   std::optional<base::GridMask> kept = actors::mask_of(form.kept);
   if (!kept || form.encoded < 0 || form.encoded > kept->cells()) return nullptr;
+  std::optional<base::GridMask> standing_out;
+  if (form.has_standing_out) {
+    standing_out = actors::mask_of(form.standing_out);
+    if (!standing_out || standing_out->height() != kept->height() || standing_out->width() != kept->width() ||
+        !kept->has(*standing_out))
+      return nullptr;
+  }
   model::VisualTokens tokens;
   tokens.dtype = form.is_half ? kernels::DType::bf16 : kernels::DType::f32;
   tokens.width = form.width;
   tokens.kept = *std::move(kept);
+  tokens.standing_out = std::move(standing_out);
   tokens.seconds = form.seconds;
   tokens.duration = form.duration;
   tokens.intra = form.is_intra;

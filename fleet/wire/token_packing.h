@@ -18,6 +18,9 @@ struct TokensForm {
   bool is_half = false;
   std::int32_t width = 0;
   actors::MaskForm kept;
+  /// Of those, if somebody said.
+  bool has_standing_out = false;
+  actors::MaskForm standing_out;
   double seconds = 0;
   double duration = 0;
   bool is_intra = false;

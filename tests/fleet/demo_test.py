@@ -31,7 +31,7 @@ DEMO = os.path.join(SOURCE, "scripts", "demo")
 NODES = ("1", "2", "3")
 TOPIC = "alert/demo/parking-lot/car/"
 PATIENCE = 300
-PORTS = [2389, 2390] + [int(port) for node in NODES for port in (f"5{node}56", f"5{node}57", f"7{node}00", f"7{node}01", f"9{node}64")]
+PORTS = [2389, 2390] + [int(port) for node in NODES for port in (f"5{node}56", f"5{node}57", f"5{node}58", f"7{node}00", f"7{node}01", f"9{node}64")]
 
 
 class Subscriber(threading.Thread):

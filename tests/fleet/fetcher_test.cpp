@@ -42,6 +42,7 @@ node_actor::behavior_type passing_node(node_actor::pointer self, fetcher_actor f
   return {[](greet_atom, const std::string&) { return std::string(); },
           [](dock_atom) { return caf::strong_actor_ptr(); },
           [](gateway_atom) { return caf::strong_actor_ptr(); },
+          [](past_atom) { return caf::strong_actor_ptr(); },
           [](serves_atom, bool) {},
           [](keeps_atom, bool) {},
           [](const ReadConfigurationPtr&) {},

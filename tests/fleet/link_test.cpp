@@ -134,6 +134,7 @@ class LinkTest : public testing::CameraNodeTest {
             [](const ReadConfigurationPtr&) {},
             [](way_atom, const std::string&) {},
             [](gateway_atom) { return caf::strong_actor_ptr(); },
+            [](past_atom) { return caf::strong_actor_ptr(); },
             [](serves_atom, bool) {},
             [](keeps_atom, bool) {},
             [](stand_atom) { return NodeStandingPtr(); },

@@ -1,4 +1,6 @@
 // What any node shows of all.
+#include "actors/messages/cache.h"
+#include "actors/messages/remembered.h"
 #include "tests/fleet/node_world.h"
 
 namespace vigil::fleet {
@@ -170,6 +172,24 @@ TEST_F(NodeTest, WhatANodeDoesFailsWithAnyOfItsParts) {
   EXPECT_EQ(gate.expelled, "what this node does has failed");
   EXPECT_EQ(camera.expelled, "what this node does has failed");
   caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);
+}
+
+TEST_F(NodeTest, WhatItRemembersIsKeptAsLongAsItsConfigurationSays) {
+  wish({"gate", "yard"});
+  cameras_[0].labels["tenant"] = "north";
+  cameras_[0].stream.keep = 90min;
+  cameras_[1].stream.keep = 0min;
+  std::map<history::CameraId, base::Duration> kept;
+  const caf::actor cache = system_.spawn([&kept](caf::event_based_actor*) -> caf::behavior {
+    return {[&kept](const actors::KeepsPtr& keeps) { kept = keeps->cameras; }};
+  });
+  cache_ = caf::actor_cast<actors::cache_actor>(cache);
+  start("gpu", kComputes);
+  pass(6s);
+  EXPECT_THAT(kept, ElementsAre(std::pair(history::CameraId{"default", "yard"}, base::Duration(0)),
+                                std::pair(history::CameraId{"north", "gate"}, base::Duration(90min))));
+  cache_ = actors::cache_actor();
+  caf::anon_send_exit(cache, caf::exit_reason::user_shutdown);
 }
 
 TEST_F(NodeTest, WithTheRegistryGoneNodesSayWhatTheyHave) {

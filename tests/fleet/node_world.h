@@ -103,6 +103,7 @@ inline mute_actor::behavior_type mute_greeter(mute_actor::pointer self, const no
           },
           [](dock_atom) { return caf::strong_actor_ptr(); },
           [](gateway_atom) { return caf::strong_actor_ptr(); },
+          [](past_atom) { return caf::strong_actor_ptr(); },
           [self, owed, node, is_old](report_atom, const std::string& query) -> caf::result<std::string> {
             if (is_old) return self->delegate(node, report_atom_v, query);
             owed->push_back(self->make_response_promise<std::string>());
@@ -203,6 +204,7 @@ class NodeTest : public ::testing::Test {
                               .metrics = metrics_,
                               .board = node.board,
                               .logger = logger_,
+                              .cache = cache_,
                               .expelled = [&node](const std::string& why) { node.expelled = why; }});
     node.status =
         system_.spawn(fleet_status, FleetStatusDeps{"city", node.actor, *node.registry, clock_, logger_});
@@ -264,6 +266,8 @@ class NodeTest : public ::testing::Test {
   std::vector<std::function<void()>> steps_;
   std::shared_ptr<cluster::MemoryStore> store_ = std::make_shared<cluster::MemoryStore>(clock_);
   std::vector<config::CameraSettings> cameras_;
+  /// Of nodes that are started from now on.
+  actors::cache_actor cache_;
   /// Nodes that say nothing after their greetings.
   std::set<std::string> mute_;
   /// Of a build that tells nobody whether it reaches him.

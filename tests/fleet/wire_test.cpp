@@ -101,6 +101,20 @@ TEST_F(PatchPacking, CarriesTheChosenGroupsAndNoOtherPixel) {
       }
 }
 
+TEST_F(PatchPacking, CarriesWhatStandsOutIfSomebodySaid) {
+  const auto sent = patch();
+  ASSERT_NE(through(*sent), nullptr);
+  EXPECT_FALSE(through(*sent)->standing_out);
+  sent->encoded = mask({0, 7});
+  sent->standing_out = mask({7, 9});
+  const auto got = through(*sent);
+  ASSERT_NE(got, nullptr);
+  EXPECT_EQ(got->standing_out, sent->standing_out);
+  EXPECT_EQ(got->pixels, sent->encoded) << "no pixel more";
+  sent->standing_out = mask({});
+  EXPECT_EQ(through(*sent)->standing_out, mask({})) << "that nothing does";
+}
+
 TEST_F(PatchPacking, CarriesNoPixelOfAPatchInWhichNothingChanged) {
   const auto sent = patch();
   sent->encoded = mask({});
@@ -146,8 +160,10 @@ TEST_F(PatchPacking, RefusesPixelsThatDoNotFitTheirForm) {
 }
 
 /// Three of a grid of 2 by 3, each number of which is another.
-model::VisualTokensPtr tokens(bool is_half = false, std::initializer_list<int> cells = {0, 2, 5}) {
+model::VisualTokensPtr tokens(bool is_half = false, std::initializer_list<int> cells = {0, 2, 5},
+                              std::optional<base::GridMask> standing_out = std::nullopt) {
   model::VisualTokens made;
+  made.standing_out = std::move(standing_out);
   made.dtype = is_half ? kernels::DType::bf16 : kernels::DType::f32;
   made.width = 4;
   made.kept = base::GridMask::none(2, 3);
@@ -162,8 +178,8 @@ model::VisualTokensPtr tokens(bool is_half = false, std::initializer_list<int> c
 }
 
 bool are_same(const model::VisualTokens& a, const model::VisualTokens& b) {
-  return a.dtype == b.dtype && a.width == b.width && a.kept == b.kept && a.seconds == b.seconds &&
-         a.duration == b.duration && a.intra == b.intra && a.encoded == b.encoded &&
+  return a.dtype == b.dtype && a.width == b.width && a.kept == b.kept && a.standing_out == b.standing_out &&
+         a.seconds == b.seconds && a.duration == b.duration && a.intra == b.intra && a.encoded == b.encoded &&
          std::equal(a.embeddings.data(), a.embeddings.data() + a.bytes(), b.embeddings.data(),
                     b.embeddings.data() + b.bytes());
 }
@@ -223,6 +239,33 @@ TEST_F(TokenPacking, CarriesAPatchOfWhichNothingIsKept) {
   ASSERT_NE(got, nullptr);
   EXPECT_EQ(got->tokens->count(), 0);
   EXPECT_EQ(got->tokens->kept.cells(), 6);
+}
+
+TEST_F(TokenPacking, CarriesWhatStandsOutOfWhatIsKept) {
+  const auto some = [](std::initializer_list<int> cells, std::int64_t height = 2, std::int64_t width = 3) {
+    base::GridMask made = base::GridMask::none(height, width);
+    for (const int cell : cells) made.add(cell);
+    return made;
+  };
+  actors::VisualPatch sent = patch();
+  EXPECT_FALSE(through(sent)->tokens->standing_out) << "nobody said";
+  for (const base::GridMask& each : {some({}), some({2, 5}), some({0, 2, 5})}) {
+    sent.tokens = tokens(false, {0, 2, 5}, each);
+    const auto got = through(sent);
+    ASSERT_NE(got, nullptr);
+    EXPECT_TRUE(are_same(*got->tokens, *sent.tokens));
+  }
+  for (const base::GridMask& each : {some({1}), some({0}, 3, 2), some({0}, 2, 4)}) {
+    sent.tokens = tokens(false, {0, 2, 5}, each);
+    EXPECT_EQ(through(sent), nullptr) << "not of what is kept";
+  }
+  // Of another patch.
+  sent.tokens = tokens(false, {0, 2, 5}, some({2}));
+  PackedTokens packed = pack(sent, 9, clock_);
+  packed.form.tokens.standing_out.cells = {5};
+  EXPECT_EQ(unpack(packed, 4, clock_), nullptr);
+  packed.form.tokens.has_standing_out = false;
+  EXPECT_EQ(unpack(packed, 4, clock_), nullptr);
 }
 
 TEST_F(TokenPacking, CarriesTheTokensOfAnAuditOnceIfTheyAreTheSame) {

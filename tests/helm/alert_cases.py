@@ -53,6 +53,11 @@ def clips(ready, failed):
     return {'vigil_evidence_clips_total{state="ready"}': rising(ready), 'vigil_evidence_clips_total{state="failed"}': rising(failed)}
 
 
+def pages(unwritten=0, **outcomes):
+    """So many more a minute."""
+    return {"vigil_memory_unwritten_pages_total": rising(unwritten), **{f'vigil_memory_pages_total{{outcome="{outcome}"}}': rising(step) for outcome, step in outcomes.items()}}
+
+
 def latencies(metric, fast, slow, below="0.1", above="20"):
     """So many a minute below and above."""
     return {f'{metric}_bucket{{le="{below}"}}': rising(fast), f'{metric}_bucket{{le="{above}"}}': rising(fast + slow), f'{metric}_bucket{{le="+Inf"}}': rising(fast + slow)}
@@ -224,6 +229,19 @@ CASES = {
         (clips(9, 1), 30, []),
         (clips(0.1, 0.04), 50, []),
     ],
+    "VigilMemoryNotWritten": [
+        ({"vigil_memory_write_failures_total": then(flat(0, 5), flat(2))}, 6, one("n1:9464 cannot write down what its cameras remember")),
+        ({"vigil_memory_write_failures_total": flat(2)}, 20, []),
+    ],
+    "VigilMemoryBehind": [
+        (pages(kept=9, late=1), 11, one("n1:9464 loses what its cameras remember: its disk or its memory is behind")),
+        # A disk that hangs: the host keeps them all, for a while.
+        (pages(kept=10, late=0, unwritten=10), 11, one("n1:9464 loses what its cameras remember: its disk or its memory is behind")),
+        (pages(kept=99, late=1), 45, []),
+        # What is kept no longer than it was to be is no fault.
+        (pages(kept=9, late=0, evicted=9), 45, []),
+        (pages(kept=0, late=0), 45, []),
+    ],
     "VigilRateCapReached": [
         ({'vigil_alerts_held_total{reason="rate_cap"}': then(flat(0, 5), flat(2))}, 6, one("A rule of n1:9464 reached its max_per_hour", reason="rate_cap")),
         ({'vigil_alerts_held_total{reason="rate_cap"}': flat(2), 'vigil_alerts_held_total{reason="cooldown"}': rising(2)}, 10, []),
@@ -296,6 +314,10 @@ CASES = {
         ({"vigil_events_held": then(flat(0, 5), flat(1))}, 7, one("Events of n1:9464 wait for a gateway that does not answer")),
         # A gateway that is gone holds them up until its lease has ended.
         ({"vigil_events_held": "1 0 0 0 0 " * 10}, 20, []),
+    ],
+    "VigilErasureWaits": [
+        ({"vigil_past_erasures_waiting": then(flat(0, 5), flat(2))}, 21, fleet("2 erasures wait for a node")),
+        ({"vigil_past_erasures_waiting": then(flat(0, 5), flat(2, 10), flat(0))}, 21, []),
     ],
     "VigilGatewayGap": [
         ({"vigil_gateway_gaps_total": then(flat(0, 5), flat(2))}, 6, one("Gateway n1:9464 goes on behind events that nobody has any more")),

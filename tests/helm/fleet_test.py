@@ -56,7 +56,8 @@ def configure(fleet, rtsp):
     text = read(fleet.config)
     cameras = text[text.index("cameras:\n"):text.index("rules: ")]
     for old, new in ((cameras, "cameras:" + CAMERAS.format(port=rtsp, nobody=free_ports(1)[0])),
-                     ("log: ", f'evidence: {{enabled: true, dir: "{fleet.folder}/evidence-{{NODE}}", pre_roll: 1s, post_roll: 1s}}\nlog: ')):
+                     ("log: ", f'evidence: {{enabled: true, dir: "{fleet.folder}/evidence-{{NODE}}", pre_roll: 1s, post_roll: 1s}}\n'
+                                f'memory: {{enabled: true, dir: "{fleet.folder}/memory-{{NODE}}"}}\nasks: {{bind: "tcp://127.0.0.1:{free_ports(1)[0]}"}}\nlog: ')):
         if text.count(old) != 1:
             sys.exit(f"fleet_test: tests/fleet/processes.py has no {old!r} any more, or twice")
         text = text.replace(old, new)

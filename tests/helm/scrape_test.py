@@ -39,7 +39,7 @@ def configuration(folder, ports):
     text = read(os.path.join(ROOT, "config", "demo.yaml"))
     cameras = GONE.format(nobody=ports[4]) + LOT.format(root=ROOT)
     for old, new in (("../models", f"{ROOT}/models"), ("../tests", f"{ROOT}/tests"), ("../build/demo-", f"{folder}/"), ("audit: 500", "audit: 5"),
-                     (":5556", f":{ports[0]}"), (":5557", f":{ports[1]}"), (":9464", f":{ports[2]}"), ("\ncameras:\n", "\ncameras:" + cameras)):
+                     (":5556", f":{ports[0]}"), (":5557", f":{ports[1]}"), (":9464", f":{ports[2]}"), (":5558", f":{ports[5]}"), ("\ncameras:\n", "\ncameras:" + cameras)):
         if old not in text:
             sys.exit(f"scrape_test: config/demo.yaml has no {old!r} any more")
         text = text.replace(old, new)
@@ -49,7 +49,7 @@ def configuration(folder, ports):
 def main():
     vigil = os.path.abspath(sys.argv[1])
     with Processes() as processes:
-        ports = free_ports(5)
+        ports = free_ports(6)
         until = time.monotonic() + PATIENCE
         # It is there first, so that it sees what follows the first event.
         prometheus = start_prometheus(processes, port=ports[3], targets=[ports[2]])

@@ -93,6 +93,9 @@ pools.{{ $name }}.roles: some of {{ join ", " $known }}
 {{- if and (gt $given 0) (lt $given $needed) }}
 pools.{{ $name }}.terminationGracePeriodSeconds: {{ $given }} is too short; its nodes need {{ $needed }} (preStopSeconds, config.shutdown_grace{{ if has "camera" $pool.roles }} one and a half times{{ end }}, and 15), or say 0
 {{- end }}
+{{- if and (has "stream" $pool.roles) (dig "memory" "enabled" false $config) (dig "memory" "dir" "" $config) (not $pool.persistence.enabled) }}
+pools.{{ $name }}.persistence: config.memory.dir is on a disk that goes with the pod, and erasures wait for its node for ever; turn it on, or leave out dir
+{{- end }}
 {{- if and (include "vigil.pool.computes" $pool) (hasPrefix "cuda" (default "cpu" (dig "engine" "device" "cpu" $config))) (eq (int $pool.gpu.count) 0) }}
 pools.{{ $name }}.gpu.count: is 0, and config.engine.device is {{ $config.engine.device }}
 {{- end }}

@@ -24,12 +24,12 @@ max_cameras: {value: maxCameras, variable: VIGIL_MAX_CAMERAS, reference: "{VIGIL
 max_streams: {value: maxStreams, variable: VIGIL_MAX_STREAMS, reference: "{VIGIL_MAX_STREAMS}"}
 {{- end }}
 
-{{/* (list VALUE PATH): "PATH NAME" of each variable that stands in a text of a map, a line each. In questions, titles, labels and lists of texts
-braces are nobody's. */}}
+{{/* (list VALUE PATH): "PATH NAME" of each variable that stands in a text of a map, a line each. In questions, titles, labels, keys of askers and
+lists of texts braces are nobody's. */}}
 {{- define "vigil.references" -}}
 {{- $value := index . 0 }}{{ $path := index . 1 }}
 {{- if kindIs "map" $value }}
-{{- range $key, $below := omit $value "rules" "labels" }}
+{{- range $key, $below := omit $value "rules" "labels" "askers" }}
 {{- include "vigil.references" (list $below (printf "%s.%s" $path $key)) }}
 {{- end }}
 {{- else if kindIs "slice" $value }}
@@ -98,6 +98,11 @@ braces are nobody's. */}}
 {{- if .Values.topics.curve.existingSecret }}
 {{- $_ := set $alerts "curve" (dict "secret_key_file" "/etc/vigil/curve/server.key") }}
 {{- end }}
+{{- if dig "asks" "askers" list $config }}
+{{- $asks := dict "bind" "tcp://0.0.0.0:5558" }}
+{{- if .Values.topics.curve.existingSecret }}{{ $_ := set $asks "secret_key_file" "/etc/vigil/curve/server.key" }}{{ end }}
+{{- include "vigil.fill" (list $config (dict "asks" $asks)) }}
+{{- end }}
 {{- include "vigil.fill" (list $config (dict "name" "{POD_NAME}" "cluster" $cluster "metrics" $metrics "alerts" $alerts
     "evidence" (dict "dir" "/var/lib/vigil/evidence"))) }}
 {{- $port := include "vigil.port" $config.cluster.listen }}
@@ -138,6 +143,13 @@ metrics: {{ include "vigil.port" .metrics.listen }}
 probes: {{ include "vigil.port" .metrics.probes }}
 events: {{ include "vigil.port" .alerts.bind }}
 replay: {{ include "vigil.port" .alerts.replay }}
+asks: {{ include "vigil.asked" . | default "0" }}
+{{- end }}
+
+{{/* The port of questions about the past, where others than the node itself may ask them; nothing otherwise. */}}
+{{- define "vigil.asked" -}}
+{{- $bind := dig "asks" "bind" "" . }}
+{{- if and (dig "memory" "enabled" false .) $bind (not (regexMatch "^(tcp://)?(127\\.|localhost:|\\[::1\\])|^ipc://" $bind)) }}{{ include "vigil.port" $bind }}{{ end }}
 {{- end }}
 
 {{/* A duration of the configuration in whole seconds, rounded up. */}}

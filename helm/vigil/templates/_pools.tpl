@@ -149,6 +149,9 @@ spec:
         {{- if has "gateway" $pool.roles }}
         - {name: events, containerPort: {{ .ports.events }}}
         - {name: replay, containerPort: {{ .ports.replay }}}
+        {{- if .ports.asks }}
+        - {name: asks, containerPort: {{ .ports.asks }}}
+        {{- end }}
         {{- end }}
       startupProbe:{{ merge (dict "httpGet" (dict "path" "/startupz" "port" "probes")) $pool.probes.startup | toYaml | nindent 8 }}
       readinessProbe:{{ merge (dict "httpGet" (dict "path" "/readyz" "port" "probes")) $pool.probes.readiness | toYaml | nindent 8 }}

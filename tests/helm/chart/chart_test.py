@@ -364,6 +364,23 @@ class EachSet(Charts):
         self.assertEqual({each["metadata"]["name"] for each in objects if each["kind"] == "Secret"}, {"fleet-vigil-note"})
         self.assertEqual(one(objects, "NetworkPolicy", "-cameras")["spec"]["egress"][0]["ports"], [{"protocol": "TCP", "port": 554}])
 
+    def test_who_is_asked_about_the_past(self):
+        objects = self.rendered["everything"]
+        self.assertEqual({key: configuration(objects)["asks"][key] for key in ("bind", "secret_key_file")},
+                         {"bind": "tcp://0.0.0.0:5558", "secret_key_file": "/etc/vigil/curve/server.key"})
+        self.assertIn({"name": "asks", "port": 5558, "targetPort": "asks"}, one(objects, "Service", "-topics")["spec"]["ports"])
+        self.assertEqual([port["port"] for port in one(objects, "NetworkPolicy", "-topics")["spec"]["ingress"][0]["ports"]], [6556, 6557, 5558])
+        for owner, metadata, spec in pods(objects):
+            ports = {port["containerPort"] for port in spec["containers"][0].get("ports", [])}
+            self.assertEqual(5558 in ports, "vigil.dev/role-gateway" in metadata["labels"], owner)
+        # Nobody can ask where nothing is remembered, where nobody is named, or where only the node itself is let in.
+        for more in ({"memory": {"enabled": False}}, {"asks": {"askers": []}}, {"asks": {"askers": [], "bind": "tcp://127.0.0.1:5558"}}):
+            some = self.helm.render("everything", "--values", self.put("some.yaml", yaml.safe_dump({"config": more})))
+            self.assertNotIn("asks", [port["name"] for port in one(some, "Service", "-topics")["spec"]["ports"]], more)
+            # Whoever is named is let in by a key, though nothing is remembered: without it the program refuses the file.
+            if configuration(some)["asks"]["askers"]:
+                self.assertEqual(configuration(some)["asks"]["secret_key_file"], "/etc/vigil/curve/server.key")
+
     def test_certificates_have_the_names_under_which_hosts_are_verified(self):
         objects = self.rendered["everything"]
         config = configuration(objects)

@@ -107,7 +107,7 @@ class Programs(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
         # The others are parts: what each says is a value, and of the right kind.
         parts = [text for name, text in blocks if not name and "seriesQuery" not in text]
-        self.assertEqual(len(parts), 6)
+        self.assertEqual(len(parts), 8)
         for text in parts:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text.replace("sha256:...", "sha256:" + "0" * 64))

@@ -84,6 +84,9 @@ class Refused(unittest.TestCase):
                  "config.cluster.advertise: all nodes would have the one address; leave it out, or let {POD_NAME} stand in it"),
                 ("pools: {spare: {replicas: 0}}", "pools.spare.roles: some of camera, vision, stream, generate, gateway"),
                 ("pools: {etcd: {roles: [camera]}}", "pools.etcd: is the name of something else in the fleet; give it another"),
+                ("config: {memory: {enabled: true, dir: /var/lib/vigil/memory}}",
+                 "pools.compute.persistence: config.memory.dir is on a disk that goes with the pod, and erasures wait for its node for ever; "
+                 "turn it on, or leave out dir"),
                 ("pools: {compute: {gpu: {count: 0}}}", "pools.compute.gpu.count: is 0, and config.engine.device is cuda"),
                 ("tls: {existingSecret: a, certManager: {enabled: true, issuerRef: {name: fleet}}}",
                  "tls: existingSecret and certManager.enabled both say where the certificate comes from; leave out one"),

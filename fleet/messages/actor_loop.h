@@ -14,17 +14,20 @@
 
 namespace vigil::fleet {
 
+/// Whoever does a piece of work that was to be done there.
+using piece_actor = caf::typed_actor<caf::reacts_to<Piece>>;
+
 /// Pieces run as messages of the actor, and not after its end.
 class ActorLoop final : public base::Loop {
  public:
-  explicit ActorLoop(node_actor actor) : actor_(caf::actor_cast<caf::actor_addr>(actor)) {}
+  explicit ActorLoop(const piece_actor& actor) : actor_(caf::actor_cast<caf::actor_addr>(actor)) {}
 
   void post(std::function<void()> piece) override {
-    if (const auto actor = caf::actor_cast<node_actor>(actor_))
+    if (const auto actor = caf::actor_cast<piece_actor>(actor_))
       caf::anon_send(actor, Piece{std::move(piece)});
   }
   void after(base::Duration time, std::function<void()> piece) override {
-    if (const auto actor = caf::actor_cast<node_actor>(actor_))
+    if (const auto actor = caf::actor_cast<piece_actor>(actor_))
       caf::delayed_anon_send(actor, time, Piece{std::move(piece)});
   }
 

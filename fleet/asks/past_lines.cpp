@@ -1,0 +1,224 @@
+#include "fleet/asks/past_lines.h"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "actors/status/text_parts.h"
+#include "base/one_line.h"
+
+namespace vigil::fleet {
+namespace {
+
+using nlohmann::json;
+
+// Deeper than any body is; what writes JSON calls itself once a level.
+constexpr int kDeepestBody = 32;
+
+/// An object; null for anything else.
+json object_of(const std::string& body) {
+  json object = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  // Never a copy: what copies calls itself once a level.
+  if (!object.is_object()) object = nullptr;
+  return object;
+}
+
+/// The member, if it is there; null otherwise, as of what is no object.
+const json& member(const json& object, const char* key) {
+  static const json none;
+  const auto entry = object.find(key);
+  return entry == object.end() ? none : *entry;
+}
+
+std::string words_of(const json& object, const char* key) {
+  const json& value = member(object, key);
+  return value.is_string() ? base::one_line(value.get_ref<const std::string&>()) : "";
+}
+
+std::optional<double> figure_of(const json& object, const char* key) {
+  const json& value = member(object, key);
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
+std::string count_of(const json& object, const char* key) {
+  const auto count = figure_of(object, key);
+  return count ? actors::number(*count) : "";
+}
+
+/// "2026-08-01 10:00:12" of a time of RFC 3339 in UTC; others as they are.
+std::string clock_time(const std::string& time) {
+  return time.size() == 24 && time.back() == 'Z' ? time.substr(0, 10) + ' ' + time.substr(11, 8) : time;
+}
+
+std::string time_of(const json& object, const char* key) {
+  return clock_time(words_of(object, key));
+}
+
+/// "FROM to TO"; empty if an end is missing.
+std::string span_of(const json& object) {
+  const std::string from = time_of(object, "from");
+  const std::string to = time_of(object, "to");
+  return from.empty() || to.empty() ? "" : from + " to " + to;
+}
+
+std::string size_text(double bytes) {
+  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
+  return actors::number(bytes, unit == 0 ? 0 : 1) + ' ' + kUnits.at(unit);
+}
+
+/// The window that says most clearly that it is so; null if there is none.
+const json& best_of(const json& evidence) {
+  static const json none;
+  const json* best = &none;
+  double highest = -1;
+  if (!evidence.is_array()) return none;
+  for (const json& each : evidence) {
+    const double score = figure_of(each, "score").value_or(-1);
+    if (score <= highest) continue;
+    highest = score;
+    best = &each;
+  }
+  return *best;
+}
+
+std::string camera_text(const json& object) {
+  const std::string tenant = words_of(object, "tenant");
+  return words_of(object, "camera") + (tenant.empty() ? "" : " (" + tenant + ')');
+}
+
+/// "gpu-2 does not answer" of nodes that may remember something; empty if there are none.
+std::string silent_of(const json& object) {
+  std::string nodes;
+  const json& silent = member(object, "silent");
+  std::size_t count = 0;
+  if (silent.is_array())
+    for (const json& node : silent)
+      if (node.is_string())
+        nodes.append(count++ == 0 ? "" : ", ").append(base::one_line(node.get_ref<const std::string&>()));
+  return count == 0 ? "" : nodes + (count == 1 ? " does not answer" : " do not answer");
+}
+
+std::string nothing_but(const std::string& silent) {
+  std::string line = "nothing is remembered";
+  if (!silent.empty()) line.append("; ").append(silent);
+  return line;
+}
+
+std::size_t gaps_of(const json& object) {
+  const json& gaps = member(object, "gaps");
+  return gaps.is_array() ? gaps.size() : 0;
+}
+
+}  // namespace
+
+std::optional<std::string> indented(const std::string& body) {
+  bool is_deep = false;
+  const json value = json::parse(
+      body,
+      [&](int depth, json::parse_event_t, const json&) {
+        is_deep = is_deep || depth > kDeepestBody;
+        return !is_deep;
+      },
+      /*allow_exceptions=*/false);
+  if (is_deep || value.is_discarded()) return std::nullopt;
+  return value.dump(2);
+}
+
+std::optional<std::string> answer_line(const std::string& body) {
+  const json answer = object_of(body);
+  if (answer.is_null() || !answer.contains("answer")) return std::nullopt;
+  const std::string words = words_of(answer, "answer");
+  // Of "When", the moment is the answer.
+  std::string line = words.empty() ? "unknown: nothing of that time could be looked at" : clock_time(words);
+  if (const auto probability = figure_of(answer, "probability"))
+    line += "  (probability of yes " + actors::number(*probability, 2) + ')';
+  if (const std::string moment = words_of(answer, "moment"); !moment.empty() && moment != words)
+    line += ", at " + clock_time(moment);
+  if (const std::string span = span_of(best_of(member(answer, "evidence"))); !span.empty())
+    line += ", from " + span;
+  const json& coverage = member(answer, "coverage");
+  if (const auto share = figure_of(coverage, "share")) {
+    // What is not all does not look like all.
+    line += "; " + actors::number(std::floor(*share * 100)) + "% of the time is remembered";
+    if (const std::size_t gaps = gaps_of(coverage))
+      line += ", " + std::to_string(gaps) + (gaps == 1 ? " gap" : " gaps");
+  }
+  if (const std::string silent = silent_of(answer); !silent.empty()) line.append("; ").append(silent);
+  return line;
+}
+
+std::optional<std::string> memory_table(const std::string& body) {
+  const json list = object_of(body);
+  const json& cameras = member(list, "cameras");
+  if (!cameras.is_array()) return std::nullopt;
+  const std::string silent = silent_of(list);
+  if (cameras.empty()) return nothing_but(silent);
+  std::vector<actors::Row> rows = {{"camera", "tenant", "pages", "bytes", "from", "to", "forms", "gaps"}};
+  for (const json& each : cameras) {
+    const json& bytes = member(each, "bytes");
+    const double in_all = figure_of(bytes, "host").value_or(0) + figure_of(bytes, "disk").value_or(0);
+    std::string forms;
+    if (const json& known = member(each, "forms"); known.is_array())
+      for (const json& form : known)
+        if (form.is_string())
+          forms.append(forms.empty() ? "" : ",").append(base::one_line(form.get_ref<const std::string&>()));
+    rows.push_back({words_of(each, "camera"), words_of(each, "tenant"), count_of(each, "pages"),
+                    size_text(in_all), time_of(each, "from"), time_of(each, "to"), forms,
+                    member(each, "gaps").is_array() ? std::to_string(gaps_of(each)) : ""});
+  }
+  std::string text = actors::table(rows) + silent;
+  if (silent.empty()) text.pop_back();
+  return text;
+}
+
+std::optional<VerifiedTable> verified_table(const std::string& body) {
+  const json list = object_of(body);
+  const json& cameras = member(list, "cameras");
+  if (!cameras.is_array()) return std::nullopt;
+  VerifiedTable verified;
+  const std::string silent = silent_of(list);
+  verified.is_partial = !silent.empty();
+  if (cameras.empty()) {
+    verified.text = nothing_but(silent);
+    return verified;
+  }
+  std::vector<actors::Row> rows = {{"camera", "tenant", "whole", "damaged"}};
+  for (const json& each : cameras) {
+    rows.push_back({words_of(each, "camera"), words_of(each, "tenant"), count_of(each, "whole"),
+                    count_of(each, "damaged")});
+    verified.is_damaged = verified.is_damaged || figure_of(each, "damaged").value_or(0) > 0;
+  }
+  verified.text = actors::table(rows) + silent;
+  if (silent.empty()) verified.text.pop_back();
+  return verified;
+}
+
+std::optional<std::string> erasure_line(const std::string& body) {
+  const json erased = object_of(body);
+  if (erased.is_null() || !erased.contains("pages")) return std::nullopt;
+  const std::string from = time_of(erased, "from");
+  const std::string to = time_of(erased, "to");
+  std::string line = camera_text(erased) + ": " + count_of(erased, "pages") + " pages are erased";
+  if (!from.empty()) line += ", from " + from;
+  if (!to.empty()) line += (from.empty() ? ", until " : " to ") + to;
+  const json& finished = member(erased, "finished");
+  if (finished.is_boolean() && !finished.get<bool>())
+    line += "; nobody sees them any more, and what is on the disk goes now";
+  return line;
+}
+
+std::optional<std::string> progress_line(const std::string& body) {
+  const json progress = object_of(body);
+  const std::string done = count_of(progress, "windows");
+  const std::string of = count_of(progress, "of");
+  if (done.empty() || of.empty()) return std::nullopt;
+  return done + " of " + of + " windows";
+}
+
+}  // namespace vigil::fleet
