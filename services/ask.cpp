@@ -1,9 +1,12 @@
-// vigil ask: a question about a video file, answered on this machine.
+// vigil ask: a question about a video file, answered on this machine, or about what a camera saw, answered by
+// a running service.
 #include <cstdio>
 #include <iomanip>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -12,6 +15,7 @@
 #include "cluster/process/clock.h"
 #include "engine/engine.h"
 #include "engine/stream/clips.h"
+#include "services/ask_camera.h"
 #include "services/ask_options.h"
 #include "services/ask_windows.h"
 #include "services/clip.h"
@@ -22,7 +26,11 @@ namespace vigil::services {
 namespace {
 
 struct AskArguments {
+  /// As they stand there: beside --camera, there is no VIDEO, and the first word is the question.
+  std::string first;
+  std::vector<std::string> more;
   AskOptions ask;
+  AskCameraOptions camera;
   AskWindowsOptions windows;
   std::string output = "text";
   bool stream = false;
@@ -61,7 +69,7 @@ class ProgressBar {
   bool drawn_ = false;
 };
 
-int run_ask(const AskArguments& arguments) {
+int run_ask_video(const AskArguments& arguments) {
   if (arguments.stream && arguments.output == "json")
     throw UsageError(
         "--stream prints words as they come, --output json one object at the end: give one of the two");
@@ -137,27 +145,86 @@ int run_ask(const AskArguments& arguments) {
   return kDone;
 }
 
+using OptionSet = std::set<const CLI::Option*>;
+
+/// Those that the command has by now.
+OptionSet options_of(const CLI::App& command) {
+  const auto options = command.get_options();
+  return {options.begin(), options.end()};
+}
+
+/// What is of files and what is of cameras is not given together.
+void check_together(const CLI::App& command, bool of_camera, const OptionSet& others) {
+  for (const CLI::Option* given : command.parse_order()) {
+    if (!others.contains(given)) continue;
+    throw UsageError(given->get_name() +
+                     (of_camera
+                          ? " is of a VIDEO, and --camera asks about none"
+                          : " is of what a camera saw: it needs --camera, which asks a running service"));
+  }
+}
+
+/// The words beside the options, as what they are.
+void read_words(AskArguments& arguments) {
+  if (arguments.camera.camera.empty()) {
+    if (arguments.first.empty()) throw CLI::RequiredError("VIDEO");
+    if (arguments.more.empty()) throw CLI::RequiredError("QUESTION");
+    set_video(arguments.ask, arguments.first);
+    set_questions(arguments.ask, arguments.more);
+    return;
+  }
+  if (arguments.first.empty()) throw CLI::RequiredError("QUESTION");
+  set_questions(arguments.ask, {arguments.first});
+}
+
+int run_ask(const AskArguments& arguments) {
+  if (arguments.camera.camera.empty()) return run_ask_video(arguments);
+  if (!arguments.more.empty())
+    throw UsageError("--camera takes one QUESTION, in quotes, and no VIDEO; these are " +
+                     std::to_string(arguments.more.size() + 1) + " words beside the options");
+  return run_ask_camera(arguments.camera, arguments.ask.questions.front(), arguments.ask.max_tokens,
+                        arguments.output);
+}
+
 }  // namespace
 
 void add_ask(CLI::App& root, Invocation& chosen) {
-  CLI::App* command = root.add_subcommand("ask", "Ask a question about a video file");
+  CLI::App* command =
+      root.add_subcommand("ask", "Ask a question about a video file, or about what a camera saw");
   command->footer(
       "Examples:\n"
       "  vigil ask clip.mp4 \"Is there a person in the room?\"\n"
       "  vigil ask clip.mp4 \"What is the person doing?\" --from 20 --to 40 --stream --stats\n"
-      "  vigil ask clip.mp4 \"Is there a person in the room?\" --window 10s --stride 2s --pruning exact\n\n"
+      "  vigil ask clip.mp4 \"Is there a person in the room?\" --window 10s --stride 2s --pruning exact\n"
+      "  vigil ask --camera gate-7 --since 2h \"When did the red car arrive?\"\n\n"
       "The words are the model's own; the probability of \"Yes\" is calibrated if the model's folder has a "
       "calibration.json, so a doubtful \"Yes\" may have less than one half.");
   auto arguments = std::make_shared<AskArguments>();
-  add_ask_options(*command, arguments->ask);
-  add_ask_windows_options(*command, arguments->windows);
+  command->add_option("VIDEO", arguments->first, kVideoHelp);
+  command->add_option("QUESTION", arguments->more, kQuestionHelp);
   command->add_option("--output", arguments->output, "How to print the answer")
       ->check(one_of({"text", "json"}))
       ->capture_default_str();
+  OptionSet of_both = options_of(*command);
+  add_ask_options(*command, arguments->ask);
+  add_ask_windows_options(*command, arguments->windows);
   command->add_flag("--stream", arguments->stream, "Print the answer while it is generated");
   command->add_flag("--stats", arguments->stats,
                     "Print the probability of \"Yes\" and the time of every stage to stderr");
-  command->callback([&chosen, arguments] { chosen = [arguments] { return run_ask(*arguments); }; });
+  of_both.insert(command->get_option("--max-tokens"));
+  OptionSet of_files = options_of(*command);
+  add_ask_camera_options(*command, arguments->camera);
+  OptionSet of_cameras = options_of(*command);
+  for (const CLI::Option* option : of_files) of_cameras.erase(option);
+  for (const CLI::Option* option : of_both) of_files.erase(option);
+  command->callback([&chosen, arguments, command, of_files, of_cameras] {
+    read_words(*arguments);
+    chosen = [arguments, command, of_files, of_cameras] {
+      const bool of_camera = !arguments->camera.camera.empty();
+      check_together(*command, of_camera, of_camera ? of_files : of_cameras);
+      return run_ask(*arguments);
+    };
+  });
 }
 
 }  // namespace vigil::services

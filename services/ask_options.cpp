@@ -5,26 +5,38 @@
 #include <system_error>
 
 #include "config/schema/fields.h"
+#include "config/values/source.h"
 #include "services/command.h"
 #include "services/device_option.h"
 #include "services/video_option.h"
 
 namespace vigil::services {
 
-void add_ask_options(CLI::App& command, AskOptions& options) {
-  add_video(command, options.clip.video, "A file, a URL such as rtsp:// or https://, or /dev/videoN")
+void set_video(AskOptions& options, const std::string& text) {
+  if (const auto fault = config::source_fault(text)) throw CLI::ValidationError("VIDEO", *fault);
+  options.clip.video = text;
+}
+
+void set_questions(AskOptions& options, const std::vector<std::string>& texts) {
+  for (const std::string& text : texts)
+    if (!config::is_prompt(text))
+      throw CLI::ValidationError("QUESTION", "expected " + std::string(config::kPrompt.expected));
+  options.questions = texts;
+}
+
+void add_clip_question(CLI::App& command, AskOptions& options) {
+  command
+      .add_option_function<std::string>(
+          "VIDEO", [&options](const std::string& text) { set_video(options, text); }, kVideoHelp)
       ->required();
   command
       .add_option_function<std::vector<std::string>>(
-          "QUESTION",
-          [&options](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts)
-              if (!config::is_prompt(text))
-                throw CLI::ValidationError("QUESTION", "expected " + std::string(config::kPrompt.expected));
-            options.questions = texts;
-          },
-          "What to ask, in words")
+          "QUESTION", [&options](const std::vector<std::string>& texts) { set_questions(options, texts); },
+          kQuestionHelp)
       ->required();
+}
+
+void add_ask_options(CLI::App& command, AskOptions& options) {
   command.add_option("--model", options.model, "Model folder as Hugging Face publishes it")
       ->envname("VIGIL_MODEL")
       ->capture_default_str();

@@ -107,6 +107,7 @@ void add_bench(CLI::App& root, Invocation& chosen) {
       "share of the time that goes "
       "into matrix products.");
   auto arguments = std::make_shared<BenchArguments>();
+  add_clip_question(*command, arguments->ask);
   add_ask_options(*command, arguments->ask);
   command->add_option("--runs", arguments->runs, "Runs that count")
       ->check(above_zero())
@@ -124,6 +125,7 @@ void add_bench(CLI::App& root, Invocation& chosen) {
   });
   add_bench_engine(*bench, chosen);
   add_bench_cameras(*bench, chosen);
+  add_bench_memory(*bench, chosen);
   add_bench_placement(*bench, chosen);
   add_bench_city(*bench, chosen);
 }

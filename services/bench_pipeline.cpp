@@ -112,11 +112,13 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
       outbox_(actors::open_rocksdb_outbox(folder_->path(), ages_)),
       publisher_(std::make_unique<TimedPublisher>(stages_["alerts"], clock_)),
       board_(clock_),
-      logger_("vigil", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
+      logger_("vigil", std::make_shared<spdlog::sinks::stderr_sink_mt>()),
+      memory_(options_.memory, *options_.folder, clock_, metrics_, board_, logger_) {
   if (options_.size) try_size(*options_.size);
   logger_.set_level(spdlog::level::warn);
   actors::know_messages(system_config_);
   system_ = std::make_unique<caf::actor_system>(system_config_);
+  remembering_.emplace(memory_, *system_);
   bench::StageLog& decode = stages_["decode"];
   supervisor_ = system_->spawn(
       actors::supervisor,
@@ -136,7 +138,9 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
                            .logger = logger_,
                            .seed = 1,
                            .threads = actors::Threads::own,
-                           .observer = observer()});
+                           .remembers = remembering_->access().cache != nullptr,
+                           .observer = observer(),
+                           .cache = remembering_->access()});
   ended_ = end_of(*system_, supervisor_);
   if (engine_->device.kind == kernels::DeviceKind::cpu)
     product_limit_ = run::ProductMeter::limit(engine_->compute, options_.engine.threads);
@@ -239,6 +243,20 @@ void BenchPipeline::set_cameras(int count) {
     caf::anon_send(supervisor_, actors::reload_atom_v, actors::CameraList{running});
   }
   wait(starts.empty() ? 2 * stride() : length() + stride());
+}
+
+void BenchPipeline::remember(bool remembers, double settle) {
+  for (actors::CameraPtr& camera : cameras_) {
+    auto changed = std::make_shared<actors::OwnCamera>(*camera);
+    changed->stream.keep = remembers ? config::StreamSettings().keep : base::Duration::zero();
+    camera = std::move(changed);
+  }
+  caf::anon_send(supervisor_, actors::reload_atom_v, actors::CameraList{cameras_});
+  wait(settle);
+}
+
+double BenchPipeline::metric(const std::string& name) const {
+  return sum(bench::metric_by(page(), name, ""));
 }
 
 bench::PipelineFigures BenchPipeline::measure(double seconds, bool may_stop) {

@@ -22,6 +22,7 @@
 #include "config/settings.h"
 #include "engine/engine.h"
 #include "media/media.h"
+#include "services/memory_parts.h"
 
 namespace vigil::services {
 
@@ -34,6 +35,8 @@ struct BenchPipelineOptions {
   std::vector<config::CameraSettings> cameras;
   /// Their rules tell in every window.
   bool tell_all = false;
+  /// What cameras remember; by default nothing.
+  config::MemorySettings memory = {};
 };
 
 /// The pipeline ended of itself: its device was lost, or an actor failed. `drain` tells why.
@@ -56,6 +59,10 @@ class BenchPipeline {
   /// PipelineEnded.
   void set_cameras(int count);
 
+  /// Cameras remember what they see from now on, or do not, and forget it; then so many seconds pass. Throws
+  /// PipelineEnded.
+  void remember(bool remembers, double settle);
+
   /// Looks on for so long, or, if `may_stop`, until it is clear that the cameras are too many. Throws
   /// PipelineEnded.
   bench::PipelineFigures measure(double seconds, bool may_stop);
@@ -66,6 +73,9 @@ class BenchPipeline {
   /// Ends the process. For a drain that is not complete: a computation that does not come to an end would
   /// keep the destructor for ever.
   [[noreturn]] void abandon(int code);
+
+  /// Of the pipeline's metrics, all series of this name together.
+  double metric(const std::string& name) const;
 
   const engine::Engine& engine() const { return *engine_; }
   /// FLOP/s that the processors do in large products, were nothing else to do.
@@ -99,8 +109,11 @@ class BenchPipeline {
   actors::StatusBoard board_;
   bench::WindowLog log_;
   spdlog::logger logger_;
+  MemoryParts memory_;
   cluster::SystemConfig system_config_;
   std::unique_ptr<caf::actor_system> system_;
+  /// While it lives there is a cache, if there is anything to remember.
+  std::optional<MemoryParts::Running> remembering_;
   actors::supervisor_actor supervisor_;
   /// There when the pipeline has ended.
   std::shared_future<actors::DrainReport> ended_;

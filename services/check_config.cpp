@@ -21,6 +21,7 @@
 #include "config/checks/short_grace.h"
 #include "config/file/fleet.h"
 #include "config/file/load.h"
+#include "engine/kv/history/cipher.h"
 #include "engine/model/check.h"
 #include "engine/run/device_check.h"
 #include "fleet/node/engine_need.h"
@@ -86,6 +87,9 @@ struct Need {
   /// Of windows, and of answers; not known of a fleet's node whose roles are not.
   bool device = true;
   bool decode_device = true;
+  /// Of topics and questions, which are a gateway's; and of what streams leave.
+  bool server_key = true;
+  bool memory_key = true;
   /// Where other nodes reach it; empty if that is not known.
   std::string host;
 };
@@ -105,7 +109,9 @@ class Looker {
         return entry->second;
       }
       case config::Named::secret_key:
-        return faults_of([&] { cluster::read_secret_key(name.value); });
+        return need_.server_key ? faults_of([&] { cluster::read_secret_key(name.value); }) : Faults();
+      case config::Named::memory_key:
+        return need_.memory_key ? faults_of([&] { history::SecretKey::of_file(name.value); }) : Faults();
       case config::Named::folder:
         return faults_of_folder(name);
       case config::Named::certificate: {
@@ -168,6 +174,8 @@ Need need_of(const std::optional<config::ClusterSettings>& cluster,
     need.model = needs_model(roles);
     need.video = roles.contains(cluster::NodeRole::camera);
     need.device = fleet::halves_of(roles).has_value();
+    need.server_key = roles.contains(cluster::NodeRole::gateway);
+    need.memory_key = roles.contains(cluster::NodeRole::stream);
     config::EngineSettings other;
     other.decode_device = "cuda";
     need.decode_device = need.device && !fleet::engine_of(other, roles).decode_device.empty();

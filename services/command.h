@@ -51,6 +51,7 @@ void add_bench(CLI::App& root, Invocation& chosen);
 /// Parts of `vigil bench`.
 void add_bench_engine(CLI::App& bench, Invocation& chosen);
 void add_bench_cameras(CLI::App& bench, Invocation& chosen);
+void add_bench_memory(CLI::App& bench, Invocation& chosen);
 void add_bench_placement(CLI::App& bench, Invocation& chosen);
 void add_bench_city(CLI::App& bench, Invocation& chosen);
 void add_node(CLI::App& root, Invocation& chosen);
@@ -59,6 +60,7 @@ void add_keygen(CLI::App& root, Invocation& chosen);
 void add_watch(CLI::App& root, Invocation& chosen);
 void add_status(CLI::App& root, Invocation& chosen);
 void add_snooze(CLI::App& root, Invocation& chosen);
+void add_memory(CLI::App& root, Invocation& chosen);
 void add_config(CLI::App& root, Invocation& chosen);
 void add_check_config(CLI::App& root, Invocation& chosen);
 

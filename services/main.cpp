@@ -78,6 +78,7 @@ int main(int argc, char** argv) {
   add_status(root, chosen);
   add_keygen(root, chosen);
   add_snooze(root, chosen);
+  add_memory(root, chosen);
   add_config(root, chosen);
   add_check_config(root, chosen);
 

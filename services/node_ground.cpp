@@ -48,6 +48,7 @@ NodeIdentity::NodeIdentity(const NodeStart& node)
       cluster(complete(settings.cluster, node.source.file())),
       reads(node.roles.contains(cluster::NodeRole::camera)),
       keeps(node.roles.contains(cluster::NodeRole::gateway)),
+      remembers(settings.memory.enabled && node.roles.contains(cluster::NodeRole::stream)),
       halves(fleet::halves_of(node.roles)),
       control(control_of(cluster)),
       bulk(cluster::told_address(address_of(cluster.bulk), cluster.advertise)),
@@ -109,6 +110,8 @@ NodeGround::NodeGround(const NodeIdentity& self, spdlog::logger& to, Announcer& 
       news(shown.metrics, logger) {
   if (self.reads) made.emplace(self.settings, self.keeps, clock, shown.metrics, logger);
   if (self.keeps) kept.emplace(self.settings, clock, shown.metrics, shown.board, logger);
+  if (self.remembers)
+    memory.emplace(self.settings.memory, *folder, clock, shown.metrics, shown.board, logger);
 }
 
 }  // namespace vigil::services

@@ -21,6 +21,7 @@
 #include "cluster/registry/timed_registry.h"
 #include "engine/engine.h"
 #include "services/fleet_routes.h"
+#include "services/memory_parts.h"
 #include "services/node_events.h"
 #include "services/node_process.h"
 #include "services/node_ways.h"
@@ -41,6 +42,8 @@ struct NodeIdentity {
   /// Whether it reads cameras, and keeps the events of all.
   const bool reads;
   const bool keeps;
+  /// Whether what cameras saw is remembered here.
+  const bool remembers;
   /// Nothing: it computes nothing.
   const std::optional<engine::Halves> halves;
   /// Where others reach it.
@@ -109,6 +112,8 @@ struct NodeGround {
   /// Nothing: it reads no cameras; it is no gateway.
   std::optional<MadeEvents> made;
   std::optional<KeptEvents> kept;
+  /// Nothing: no stream is here, whose past could be remembered.
+  std::optional<MemoryParts> memory;
   const SlowPathWarnings slow_paths;
   const actors::FrameShape shape;
   ReloadNews news;

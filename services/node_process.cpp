@@ -23,7 +23,9 @@
 #include "fleet/node/engine_need.h"
 #include "fleet/node/node_actor.h"
 #include "fleet/node/started_actors.h"
+#include "fleet/past/past_actor.h"
 #include "fleet/status/fleet_status_actor.h"
+#include "services/ask_parts.h"
 #include "services/build_info.h"
 #include "services/command.h"
 #include "services/node_ground.h"
@@ -50,10 +52,14 @@ struct NodeParts {
   fleet::maker_actor maker = {};
   actors::supervisor_actor supervisor = {};
   fleet::fetcher_actor fetcher = {};
+  fleet::past_actor past = {};
   fleet::node_actor node = {};
+  /// Null: nobody asks about the past here.
+  std::unique_ptr<TakingAsks> asks = nullptr;
 };
 
-fleet::dock_actor start_dock(const NodeIdentity& self, NodeGround& on, Announcer& announcer) {
+fleet::dock_actor start_dock(const NodeIdentity& self, NodeGround& on, const actors::CacheAccess& cache,
+                             Announcer& announcer) {
   return on.systems.system.spawn<caf::detached>(
       fleet::dock,
       fleet::DockDeps{.node = self.start.name,
@@ -64,7 +70,23 @@ fleet::dock_actor start_dock(const NodeIdentity& self, NodeGround& on, Announcer
                       .clock = on.clock,
                       .metrics = on.shown.metrics,
                       .board = on.shown.board,
-                      .logger = on.logger});
+                      .logger = on.logger,
+                      .cache = cache,
+                      .seed = std::random_device{}()});
+}
+
+/// For nodes that remember, and for gateways, at which people ask.
+fleet::past_actor start_past(const NodeIdentity& self, NodeGround& on, const actors::cache_actor& cache) {
+  return on.systems.system.spawn(fleet::past, fleet::PastDeps{.fleet = self.cluster.name,
+                                                              .node = self.start.name,
+                                                              .incarnation = self.incarnation,
+                                                              .cache = cache,
+                                                              .has_disk = !self.settings.memory.dir.empty(),
+                                                              .is_gateway = self.keeps,
+                                                              .registry = on.registry.timed,
+                                                              .clock = on.clock,
+                                                              .logger = on.logger,
+                                                              .metrics = on.shown.metrics});
 }
 
 fleet::maker_actor start_maker(const NodeIdentity& self, NodeGround& on) {
@@ -109,6 +131,7 @@ actors::supervisor_actor start_supervisor(const NodeIdentity& self, NodeGround& 
                            .seed = std::random_device{}(),
                            .threads = actors::Threads::own,
                            .evidence = made.evidence(),
+                           .remembers = self.settings.memory.enabled,
                            .claims = maker});
 }
 
@@ -151,6 +174,7 @@ std::function<void(std::string)> offers_to(const NodeStart& start) {
 }
 
 fleet::node_actor start_node(const NodeIdentity& self, NodeGround& on, const NodeParts& parts,
+                             const actors::cache_actor& cache,
                              std::function<void(const std::string&)> expelled) {
   const std::filesystem::path folder = std::filesystem::absolute(self.start.source.file()).parent_path();
   return on.systems.system.spawn(
@@ -183,6 +207,9 @@ fleet::node_actor start_node(const NodeIdentity& self, NodeGround& on, const Nod
                                    .logger = on.logger,
                                    .series = &on.registry.series,
                                    .fetcher = parts.fetcher,
+                                   .past = parts.past,
+                                   .remembers = self.remembers,
+                                   .cache = cache,
                                    .expelled = std::move(expelled)});
 }
 
@@ -233,9 +260,11 @@ bool open_to_peers(const NodeIdentity& self, NodeGround& on, const NodeParts& pa
 void serve(const NodeIdentity& self, NodeGround& on, const NodeParts& parts, EndWish& wish,
            Announcer& announcer) {
   const std::string url = on.pages.server.url();
-  announcer.info("node " + self.start.name + " of fleet " + self.cluster.name + ": " +
-                 cluster::text_of(self.start.roles) + "; nodes on " + self.cluster.listen +
-                 (url.empty() ? "" : ", metrics on " + url));
+  std::string line = "node " + self.start.name + " of fleet " + self.cluster.name + ": " +
+                     cluster::text_of(self.start.roles) + "; nodes on " + self.cluster.listen;
+  if (!url.empty()) line += ", metrics on " + url;
+  if (parts.asks) line += ", asked on " + self.settings.asks.bind;
+  announcer.info(line);
   const FleetFile follow(
       self.start.source, self.start.watch, self.settings, on.news,
       [node = parts.node](fleet::ReadConfigurationPtr read) { caf::anon_send(node, std::move(read)); });
@@ -263,11 +292,11 @@ bool end_cameras(caf::actor_system& system, const actors::supervisor_actor& supe
 }
 
 /// All but the node itself.
-NodeParts start_parts(const NodeIdentity& self, NodeGround& on, fleet::StartedActors& started,
-                      Announcer& announcer) {
+NodeParts start_parts(const NodeIdentity& self, NodeGround& on, const actors::CacheAccess& cache,
+                      fleet::StartedActors& started, Announcer& announcer) {
   caf::actor_system& system = on.systems.system;
   NodeParts parts;
-  if (self.halves) parts.dock = started.start("dock", [&] { return start_dock(self, on, announcer); });
+  if (self.halves) parts.dock = started.start("dock", [&] { return start_dock(self, on, cache, announcer); });
   if (on.kept)
     parts.gateway = started.start("gateway", [&] {
       return system.spawn<caf::detached>(fleet::gateway,
@@ -281,6 +310,8 @@ NodeParts start_parts(const NodeIdentity& self, NodeGround& on, fleet::StartedAc
         [&](const actors::supervisor_actor& actor) { end_cameras(system, actor, announcer); });
   }
   parts.fetcher = started.start("fetcher", [&] { return start_fetcher(self, on); });
+  if (self.remembers || (self.keeps && self.settings.memory.enabled))
+    parts.past = started.start("past", [&] { return start_past(self, on, cache.cache); });
   return parts;
 }
 
@@ -297,15 +328,18 @@ void introduce(const NodeIdentity& self, NodeGround& on, fleet::StartedActors& s
 }
 
 /// All of it; nothing: it could not be, which was said, and what ran before that was told to end.
-std::optional<NodeParts> start_all(const NodeIdentity& self, NodeGround& on, EndWish& wish,
-                                   Announcer& announcer) {
+std::optional<NodeParts> start_all(const NodeIdentity& self, NodeGround& on, const actors::CacheAccess& cache,
+                                   EndWish& wish, Announcer& announcer) {
   fleet::StartedActors started(on.systems.system);
   try {
-    NodeParts parts = start_parts(self, on, started, announcer);
+    NodeParts parts = start_parts(self, on, cache, started, announcer);
     parts.node = started.start("node", [&] {
-      return start_node(self, on, parts, [&wish](const std::string& why) { wish.expel(why); });
+      return start_node(self, on, parts, cache.cache, [&wish](const std::string& why) { wish.expel(why); });
     });
     introduce(self, on, started, parts);
+    if (self.keeps && parts.past)
+      parts.asks = std::make_unique<TakingAsks>(self.settings.asks, parts.past, on.systems.system, on.clock,
+                                                on.logger);
     return parts;
   } catch (const std::exception& error) {
     announcer.error(error.what());
@@ -347,16 +381,22 @@ int run_node(const NodeStart& start, Ending& ending, spdlog::logger& logger, Ann
   const NodeIdentity self(start);
   NodeGround ground(self, logger, announcer);
   EndWish wish(ending, announcer);
-  const std::optional<NodeParts> started = start_all(self, ground, wish, announcer);
+  std::optional<MemoryParts::Running> remembering;
+  if (ground.memory) remembering.emplace(*ground.memory, ground.systems.system);
+  std::optional<NodeParts> started =
+      start_all(self, ground, remembering ? remembering->access() : actors::CacheAccess(), wish, announcer);
   // CAF would wait for ever for an actor that has not ended.
   if (!started) leave(logger);
-  const NodeParts& parts = *started;
+  NodeParts& parts = *started;
   const bool is_open = open_to_peers(self, ground, parts, announcer);
   if (is_open && !wish.was_expelled()) serve(self, ground, parts, wish, announcer);
   wish.is_followed();
   const bool is_member = is_open && !wish.was_expelled();
   const bool is_well =
       end_node(ground.systems.system, parts, self.settings.shutdown_grace, is_member, announcer);
+  parts.asks.reset();
+  // It waits for what devices give it last.
+  remembering.reset();
   if (end_within(ground.systems.system, kBesidesGrace)) return is_well && is_member ? kDone : kFailed;
   announcer.error("some of what computes did not come to an end and was left");
   leave(logger);

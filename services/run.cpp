@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 #include <system_error>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <caf/actor_system.hpp>
@@ -27,11 +28,13 @@
 #include "config/file/load.h"
 #include "config/running/reload.h"
 #include "config/running/snoozes.h"
+#include "services/ask_parts.h"
 #include "services/build_info.h"
 #include "services/command.h"
 #include "services/ending.h"
 #include "services/frame_shape.h"
 #include "services/log.h"
+#include "services/memory_parts.h"
 #include "services/reload_loop.h"
 #include "services/service_parts.h"
 #include "services/signals.h"
@@ -114,6 +117,11 @@ int run_pipeline(caf::actor_system& system, actors::PipelineDeps pipeline, const
   return report.failures.empty() ? kDone : kFailed;
 }
 
+/// Where questions about the past are taken, if they are.
+std::string asked_at(const config::Settings& settings) {
+  return settings.memory.enabled && !settings.asks.bind.empty() ? ", asked on " + settings.asks.bind : "";
+}
+
 int run_as(const config::Settings& settings, const RunArguments& arguments, cluster::FileWatch& watch,
            Ending& ending, const std::shared_ptr<spdlog::logger>& logger, Announcer& announcer) {
   const cluster::SystemClock clock;
@@ -136,6 +144,7 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
                            [&logger](const std::string& line) { logger->warn("{}", line); });
   EventParts events(settings, clock, metrics, *logger);
   const SlowPathWarnings slow_paths([&announcer](const std::string& line) { announcer.warn(line); });
+  MemoryParts memory(settings.memory, *folder, clock, metrics, board, *logger);
   std::vector<actors::DeviceSlot> devices = devices_of(settings.engine, folder, announcer);
 
   std::optional<FollowToo> follow_snoozes;
@@ -144,11 +153,15 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
   const std::vector<actors::CameraPtr> cameras = cameras_of(settings);
   const std::string name = settings.name.empty() ? cluster::host_name() : settings.name;
   const actors::Dialer::Limits dial = dial_limits(cameras, events.evidence().has_value(), announcer);
-  const std::string watching =
-      "watching " + std::to_string(cameras.size()) + (cameras.size() == 1 ? " camera" : " cameras") +
-      "; events on " + events.publisher().endpoint() + ", replayed on " +
-      events.publisher().replay_endpoint() + (server.url().empty() ? "" : ", metrics on " + server.url());
+  const std::string watching = "watching " + std::to_string(cameras.size()) +
+                               (cameras.size() == 1 ? " camera" : " cameras") + "; events on " +
+                               events.publisher().endpoint() + ", replayed on " +
+                               events.publisher().replay_endpoint() + asked_at(settings) +
+                               (server.url().empty() ? "" : ", metrics on " + server.url());
   try {
+    std::optional<MemoryParts::Running> remembering(std::in_place, memory, system);
+    std::optional<TakingAsks> asks(std::in_place, settings.asks, remembering->access().cache, system, clock,
+                                   *logger);
     const int code = run_pipeline(system,
                                   actors::PipelineDeps{.cameras = cameras,
                                                        .once = arguments.once,
@@ -169,8 +182,13 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
                                                        .logger = *logger,
                                                        .seed = std::random_device{}(),
                                                        .threads = actors::Threads::own,
-                                                       .evidence = events.evidence()},
+                                                       .evidence = events.evidence(),
+                                                       .remembers = remembering->access().cache != nullptr,
+                                                       .cache = remembering->access()},
                                   watching, settings, arguments, watch, ending, *logger, announcer);
+    // What devices have given it last is written.
+    asks.reset();
+    remembering.reset();
     // They use what was made before them.
     if (end_within(system, kBesidesGrace)) return code;
     announcer.error("some of what computes did not come to an end and was left");

@@ -28,7 +28,7 @@ struct StatusArguments {
   fleet::FleetQuery query;
 };
 
-void check_endpoint(const std::string& endpoint) {
+void check_status_endpoint(const std::string& endpoint) {
   for (const std::string_view scheme : {"http://", "https://"})
     if (endpoint.starts_with(scheme) && endpoint.size() > scheme.size()) return;
   std::string fault = "--endpoint: expected an address such as http://127.0.0.1:9464, not '" + endpoint + "'";
@@ -40,7 +40,7 @@ void check_endpoint(const std::string& endpoint) {
 /// `program`: what answers there.
 cluster::HttpResponse ask(const StatusArguments& arguments, const std::string& path,
                           std::chrono::milliseconds patience, const std::string& program) {
-  check_endpoint(arguments.endpoint);
+  check_status_endpoint(arguments.endpoint);
   try {
     return cluster::http_get(cluster::url_of(arguments.endpoint, path), patience, arguments.trust);
   } catch (const cluster::HttpUrlError& error) {

@@ -1,7 +1,6 @@
 // vigil watch: events as they come.
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -10,7 +9,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -23,8 +21,8 @@
 #include "cluster/topics/follower.h"
 #include "config/settings.h"
 #include "config/values/address.h"
-#include "config/values/curve_key.h"
 #include "services/command.h"
+#include "services/connection_options.h"
 
 namespace vigil::services {
 namespace {
@@ -42,29 +40,6 @@ struct WatchArguments {
   std::uint64_t count = 0;
   double timeout = 0;
 };
-
-/// The server's public key, from itself or from its file.
-std::string server_key_of(const std::string& key_or_file) {
-  std::error_code unknown;
-  // The text is not shown: a secret key may stand there by mistake.
-  if (!config::is_curve_key(key_or_file) && !std::filesystem::exists(key_or_file, unknown)) {
-    throw UsageError(
-        "--server-key: expected a public CURVE key, 40 characters of Z85 (vigil keygen), in single quotes, "
-        "or the name of a file that holds one; what is given is neither");
-  }
-  return cluster::read_public_key(key_or_file);
-}
-
-void check_endpoint(const char* option, const std::string& endpoint) {
-  // "*" is where a server listens, and nowhere to go.
-  const bool is_nowhere = endpoint.starts_with("tcp://*:") || endpoint.starts_with("tcp://:");
-  if (endpoint.empty() || (endpoint.starts_with("tcp://") && !is_nowhere) || endpoint.starts_with("ipc://"))
-    return;
-  std::string fault =
-      option + (": expected an endpoint such as tcp://127.0.0.1:5556, not '" + endpoint + "'");
-  if (endpoint.find("://") == endpoint.npos) fault += "; did you mean tcp://" + endpoint + "?";
-  throw UsageError(fault);
-}
 
 /// Of an endpoint without a port, or with the last one.
 std::string fault_of_replay(const std::string& endpoint) {
@@ -86,8 +61,8 @@ std::vector<cluster::Gateway> gateways_of(const WatchArguments& arguments) {
   std::vector<cluster::Gateway> gateways;
   for (std::size_t i = 0; i < count; ++i) {
     cluster::Gateway gateway{endpoints[i], arguments.replays.empty() ? std::string() : arguments.replays[i]};
-    check_endpoint("--endpoint", gateway.endpoint);
-    check_endpoint("--replay", gateway.replay);
+    check_endpoint("--endpoint", gateway.endpoint, config::AlertSettings().bind);
+    if (!gateway.replay.empty()) check_endpoint("--replay", gateway.replay, config::AlertSettings().bind);
     if (gateway.replay.empty()) gateway.replay = config::endpoint_next_to(gateway.endpoint);
     if (gateway.replay.empty()) throw UsageError(fault_of_replay(gateway.endpoint));
     gateways.push_back(std::move(gateway));

@@ -46,8 +46,13 @@ void fuzz_request(std::string_view text) {
     require(!camera->empty());
     require_line(std::string(*camera));
   }
+  if (const auto tenant = tenant_of(request)) {
+    require(!tenant->empty());
+    require_line(std::string(*tenant));
+  }
   if (const auto* question = std::get_if<AskQuestion>(&request)) {
     require(!question->question.empty() && question->question.size() <= kAskQuestionBytes);
+    require(!question->about || (!question->about->empty() && question->about->size() <= kAskQuestionBytes));
     require(0 <= question->from_ms && question->from_ms <= question->to_ms);
     require(!question->max_tokens || *question->max_tokens > 0);
     require(!question->timeout || question->timeout->count() > 0);

@@ -8,6 +8,7 @@
 
 #include "engine/kv/history/cipher.h"
 #include "engine/kv/history/erasure_file.h"
+#include "engine/kv/history/note_list.h"
 #include "engine/kv/history/page_info.h"
 #include "engine/kv/history/page_key.h"
 #include "engine/kv/history/part_entry.h"
@@ -47,6 +48,10 @@ void read_all(const std::string& bytes) {
   if (const auto erasure = decode_erasure(bytes)) require(encode_erasure(*erasure) == bytes);
   if (const auto erasures = decode_erasures(bytes))
     require(decode_erasures(encode_erasures(*erasures)) == erasures);
+  const CameraId camera = kPart.hour.camera;
+  for (const SecretKey* secret : {static_cast<const SecretKey*>(nullptr), &kSecret})
+    if (const auto notes = decode_notes(camera, bytes, secret))
+      require(decode_notes(camera, encode_notes(camera, *notes, secret), secret) == notes);
   const std::string key = encode(kPart);
   for (const SecretKey* secret : {static_cast<const SecretKey*>(nullptr), &kSecret})
     if (const auto entry = decode_entry(bytes, key, secret))
@@ -77,5 +82,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   };
   read_all(with_sum(bytes));
   read_all(with_sum(encode(kPart) + bytes));
+  read_all(with_sum("vigil history notes " + encode(kPart.hour.camera) + bytes));
   return 0;
 }

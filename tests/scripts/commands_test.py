@@ -52,6 +52,7 @@ NOT_RUN = [
     (r"vigil status --fleet .*|curl (--cacert \S+ -o \S+ )?\S+/(evidence|fleet)\S*.*", "needs etcd, and nodes: fleet.shown asks them"),
     (r"vigil watch .*(gateway|gw-|g1)\S*.*", "needs gateways: fleet.events, and services.gateways watches two"),
     (r"vigil config .*|vigil snooze .*fleet\.yaml|etcdctl .*", "needs etcd, and nodes: fleet.config does it"),
+    (r"vigil (ask --camera|memory) .* --server-key .*", "needs keys of somebody who was let in: services.past asks with them"),
     (r"vigil status --endpoint https://.*", "needs a certificate: services.state asks with one"),
 ]
 
@@ -89,11 +90,11 @@ class Trial:
         os.makedirs(os.path.join(self.folder, "build/release"))
         os.symlink(os.path.dirname(vigil), os.path.join(self.folder, "build/release/bin"))
         shutil.copytree(os.path.join(ROOT, "config"), os.path.join(self.folder, "config"))
-        self.bind, self.replay, self.metrics = free_ports(3)
+        self.bind, self.replay, self.metrics, self.asks = free_ports(4)
         path = os.path.join(self.folder, "config/demo.yaml")
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        for default, port in ((5556, self.bind), (5557, self.replay), (9464, self.metrics)):
+        for default, port in ((5556, self.bind), (5557, self.replay), (9464, self.metrics), (5558, self.asks)):
             text = text.replace(f":{default}", f":{port}")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
@@ -178,6 +179,18 @@ class Trial:
             return self.run(f"{command} --endpoint http://127.0.0.1:{self.metrics}")
         return self.run(f"{command} --endpoint tcp://127.0.0.1:{self.bind} --timeout 1")
 
+    def past(self, command):
+        """What asks the run about a camera's past, as soon as that is known there."""
+        command = re.sub(r"(?<=--camera )\S+", "parking-lot", command) + f" --connect tcp://127.0.0.1:{self.asks}"
+        until = time.monotonic() + PATIENCE
+        while True:
+            done = self.run(command, expected=(0, 1))
+            if not done or done.returncode == 0:
+                return done
+            if time.monotonic() > until:
+                return self.faults.append(f"{command}\n  ends with 1: {done.stderr.strip()[-400:]}")
+            time.sleep(0.2)
+
     def fetch(self, command):
         """What curl does, which need not be installed, once somebody listens."""
         until = time.monotonic() + PATIENCE
@@ -203,6 +216,8 @@ class Trial:
             return self.start(command)
         if short.startswith(("vigil watch", "vigil status")):
             return self.watched(short)
+        if re.match(r"vigil (ask --camera|memory) ", short):
+            return self.past(short)
         if short.startswith("ctest "):
             # Which tests it means; they are this run's, too.
             listed = self.run(re.sub(r"--preset release", f"--test-dir {self.build}", short) + " -N")

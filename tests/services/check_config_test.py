@@ -29,6 +29,8 @@ evidence:
 metrics:
   listen: 127.0.0.1:5556
   tls: {{cert_file: cert.pem, key_file: key.pem}}
+memory: {{enabled: true, dir: file/past, key_file: past.key}}
+asks: {{secret_key_file: past.key, askers: [{{key: "rq:rM>}}U?@Lns47E1%kR.o@n%FcmmsL/@{{H8]yf7", tenants: [north]}}]}}
 """
 SOUND = """model: {model}
 cameras:
@@ -83,6 +85,13 @@ def of_node(check, expect, folder):
         expect(check(FLEET.replace("{model}", "no-model"), "--roles", roles)[2], lines)
     for roles, lines in (("gateway", []), ("camera", ["site.yaml:2:23: cameras.good.url: none.mp4: no such file"])):
         expect(check(FLEET.replace("good.mp4", "none.mp4"), "--roles", roles)[2], lines)
+    # Keys are looked at where they are used.
+    keys = FLEET + """memory: {{enabled: true, dir: past, key_file: none.key}}
+asks: {{secret_key_file: none.key, askers: [{{key: "rq:rM>}}U?@Lns47E1%kR.o@n%FcmmsL/@{{H8]yf7", tenants: [north]}}]}}
+"""
+    of_memory, of_asks = "site.yaml:10:46: memory.key_file: none.key: ", "site.yaml:11:25: asks.secret_key_file: none.key: "
+    for roles, lines in ((None, [of_memory, of_asks]), ("stream", [of_memory]), ("gateway", [of_asks]), ("camera,vision,generate", [])):
+        expect(check(keys, *(["--roles", roles] if roles else []))[2], lines)
     status, out, told = check(FLEET, "--roles", "camera,nothing")
     expect(told, ["vigil: --roles: "])
     # A grace that is too short is no fault.
@@ -125,6 +134,7 @@ def main():
             sound.setparams((1, 2, 8000, 0, "NONE", ""))
             sound.writeframes(bytes(16000))
         write("key.pem", b"no key\n")
+        write("past.key", b"0" * 64 + b"\n", 0o644)
         status, out, told = check(CONFIGURATION)
         expect(told, ["site.yaml:4:16: cameras.again.url: cut.mp4: ", "site.yaml:5:14: cameras.cut.url: cut.mp4: ",
                       "site.yaml:6:16: cameras.sound.url: sound.wav: ", "site.yaml:7:15: cameras.text.url: text.mp4: ",
@@ -132,7 +142,10 @@ def main():
                       "site.yaml:12:8: evidence.dir: file/below: cannot be made, since file is not a folder",
                       "site.yaml:14:11: metrics.listen: `127.0.0.1:5556` is the address of alerts.bind, too, by default",
                       "site.yaml:15:20: metrics.tls.cert_file: cert.pem: no such file",
-                      "site.yaml:15:40: metrics.tls.key_file: key.pem: no private key in PEM"])
+                      "site.yaml:15:40: metrics.tls.key_file: key.pem: no private key in PEM",
+                      "site.yaml:16:30: memory.dir: file/past: cannot be made, since file is not a folder",
+                      "site.yaml:16:51: memory.key_file: past.key: has mode 0644; a secret key must be its owner's alone (chmod 600)",
+                      "site.yaml:17:25: asks.secret_key_file: past.key: holds no CURVE key"])
         if (status, out) != (1, ""):
             problems.append(f"status {status}, {out!r}")
 

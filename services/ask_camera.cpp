@@ -1,0 +1,84 @@
+#include "services/ask_camera.h"
+
+#include "cluster/asks/request.h"
+#include "cluster/process/clock.h"
+#include "config/schema/fields.h"
+#include "fleet/asks/past_lines.h"
+#include "services/command.h"
+
+namespace vigil::services {
+namespace {
+
+constexpr const char* kCameraGroup = "About what a camera saw";
+
+cluster::AskQuestion past_question(const AskCameraOptions& options, const std::string& question,
+                                   int max_tokens, base::Clock::WallTime now) {
+  cluster::AskQuestion asked;
+  check_past_name("--camera", options.camera);
+  asked.camera = options.camera;
+  if (!options.tenant.empty()) {
+    check_past_name("--tenant", options.tenant);
+    asked.tenant = options.tenant;
+  }
+  if (question.size() > cluster::kAskQuestionBytes || options.about.size() > cluster::kAskQuestionBytes)
+    throw UsageError("a question has at most " + std::to_string(cluster::kAskQuestionBytes) + " bytes");
+  asked.question = question;
+  if (!options.about.empty()) asked.about = options.about;
+  if (options.since.empty()) throw UsageError("--since: how far back is to be looked, such as 2h, is needed");
+  asked.from_ms = moment_of("--since", options.since, now);
+  asked.to_ms = moment_of("--until", options.until.empty() ? "0s" : options.until, now);
+  check_past_span("--since", asked.from_ms, "--until", asked.to_ms);
+  for (const auto method :
+       {cluster::AskMethod::windows, cluster::AskMethod::compose, cluster::AskMethod::exhaustive})
+    if (options.method == cluster::name_of(method)) asked.method = method;
+  asked.max_tokens = max_tokens;
+  asked.timeout = timeout_of(options.connection);
+  return asked;
+}
+
+}  // namespace
+
+void add_ask_camera_options(CLI::App& command, AskCameraOptions& options) {
+  command
+      .add_option("--camera", options.camera,
+                  "Ask a running service what this camera saw, instead of a VIDEO")
+      ->group(kCameraGroup)
+      ->type_name("NAME");
+  command.add_option("--tenant", options.tenant, "Whose camera, if several tenants have one of this name")
+      ->group(kCameraGroup)
+      ->type_name("NAME");
+  command
+      .add_option("--since", options.since, "From so long ago (2h), or from a time (2026-08-01T10:00:00Z)")
+      ->group(kCameraGroup)
+      ->type_name("WHEN");
+  command.add_option("--until", options.until, "Up to then; now if left out")
+      ->group(kCameraGroup)
+      ->type_name("WHEN");
+  command
+      .add_option_function<std::string>(
+          "--about",
+          [&options](const std::string& text) {
+            if (!config::is_prompt(text))
+              throw CLI::ValidationError("--about", "expected " + std::string(config::kPrompt.expected));
+            options.about = text;
+          },
+          "The yes/no question by which windows are found; made of QUESTION if left out")
+      ->group(kCameraGroup)
+      ->type_name("QUESTION");
+  command
+      .add_option("--method", options.method, "How the past is looked at; the service's choice if left out")
+      ->check(one_of({"windows", "compose", "exhaustive"}))
+      ->group(kCameraGroup);
+  add_past_connection(command, options.connection, kCameraGroup);
+}
+
+int run_ask_camera(const AskCameraOptions& options, const std::string& question, int max_tokens,
+                   const std::string& output) {
+  const cluster::SystemClock clock;
+  const std::string body =
+      ask_past(options.connection, past_question(options, question, max_tokens, clock.wall()));
+  print_past(options.connection, output, body, fleet::answer_line(body));
+  return kDone;
+}
+
+}  // namespace vigil::services
