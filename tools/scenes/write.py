@@ -3,10 +3,11 @@
 
     tools/scenes/write.py OUT --balanced 220                    a held-out set: about 220 windows a rule, half of them "Yes", most of the rest near misses
     tools/scenes/write.py OUT --balanced 60 --window 12 2       the same with windows of 12 frames at 2 a second
+    tools/scenes/write.py OUT --balanced 220 --limit 200 --rate 4    the first 200 scenes of that set, at 4 frames a second: quicker to draw
     tools/scenes/write.py OUT --seeds 1000000 1000010           these scenes
     tools/scenes/write.py OUT --seeds 0 10 --wanted fall        scenes in which somebody is to fall
 
-Each scene becomes OUT/SEED.mp4 (25 frames a second, B-frames) and OUT/SEED.json: the window that the model sees (`frames` at `fps` a second from the start), the rules' answers,
+Each scene becomes OUT/SEED.mp4 (25 frames a second unless --rate says otherwise, B-frames) and OUT/SEED.json: the window that the model sees (`frames` at `fps` a second from the start), the rules' answers,
 which of them are asked (`ask`), and the facts. Size, codec, bits, length and rate follow from the seed, so the same seed gives the same video. Seeds from 1,000,000 on are held out
 from training. Needs torch and PyAV; on a GPU it is quicker.
 """
@@ -45,13 +46,13 @@ def told(seed, how, wanted, shown=None):
     return story.scene_story(seed, how["frames"], how["fps"], wanted, (how["size"][0] / how["size"][1],), shown=shown)
 
 
-def write(seed, out, wanted, asked, window=None):
-    """`asked`: the rules to ask about; None for all that have an answer."""
+def write(seed, out, wanted, asked, window=None, rate=coding.RATE):
+    """`asked`: the rules to ask about; None for all that have an answer. `rate`: frames a second of the video."""
     how = form(seed, window)
     made = told(seed, how, wanted)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    chunks = coding.frames_of(told(seed, how, wanted, coding.RATE), seed, how["size"][1], how["size"][0], device)
-    coding.encode(chunks, str(out / f"{seed}.mp4"), how["codec"], how["kbps"], how["size"], how["preset"], how["group"])
+    chunks = coding.frames_of(told(seed, how, wanted, rate), seed, how["size"][1], how["size"][0], device)
+    coding.encode(chunks, str(out / f"{seed}.mp4"), how["codec"], how["kbps"], how["size"], how["preset"], how["group"], rate)
     rules = made.facts["rules"]
     asked = [rule for rule, answer in rules.items() if answer is not None] if asked is None else asked
     record = dict(seed=seed, **how, rules=rules, ask=asked, near=[rule for rule in asked if questions.near_miss(rule, made.facts)], light=made.facts["light"], weather=made.facts["weather"],
@@ -87,7 +88,7 @@ def balanced(count, first, window=None):
 def work(process, args, chosen):
     torch.set_num_threads(1 if args.processes > 1 else torch.get_num_threads())
     for seed, asked in chosen[process::args.processes]:
-        write(seed, args.out, args.wanted, asked, args.window)
+        write(seed, args.out, args.wanted, asked, args.window, args.rate)
 
 
 def main():
@@ -97,12 +98,15 @@ def main():
     parser.add_argument("--seeds", type=int, nargs=2, default=[story.HELD_OUT, story.HELD_OUT + 10], help="first seed and the one after the last")
     parser.add_argument("--wanted", help="an event that every scene has to try: " + ", ".join(story.THEME_OF))
     parser.add_argument("--window", type=float, nargs=2, metavar=("FRAMES", "RATE"), help="of every scene; drawn from the seed if not given")
+    parser.add_argument("--limit", type=int, help="the first so many scenes alone")
+    parser.add_argument("--rate", type=int, default=coding.RATE, help="frames a second of the videos")
     parser.add_argument("--processes", type=int, default=1)
     args = parser.parse_args()
     args.window = args.window and (int(args.window[0]), args.window[1])
     args.out.mkdir(parents=True, exist_ok=True)
     begin = time.time()
     chosen = balanced(args.balanced, args.seeds[0], args.window) if args.balanced else [(seed, None) for seed in range(*args.seeds)]
+    chosen = chosen[:args.limit]
     asked = Counter(rule for _, rules in chosen for rule in rules or ())
     torch.multiprocessing.spawn(work, (args, chosen), nprocs=args.processes) if args.processes > 1 else work(0, args, chosen)
     print(f"{len(chosen)} videos, {time.time() - begin:.0f} s", dict(asked))
