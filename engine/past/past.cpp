@@ -1,6 +1,7 @@
 #include "engine/past/past.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -23,6 +24,8 @@ namespace {
 
 /// Pieces that begin here are read best (kernels::ClusterPieces).
 constexpr std::int64_t kLine = 128;
+/// Of the host's memory, at first.
+constexpr std::int64_t kFirstRoom = std::int64_t{1} << 20U;
 
 std::int64_t whole_lines(std::int64_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
@@ -53,7 +56,7 @@ Past::Past(const Stream& stream, const model::TextConfig& text, const kv::PageLa
       shape_{layout.layers, layout.kv_heads, layout.head_dim, layout.dtype},
       time_axes_(text.traits.time_axes),
       frequencies_(stream, model::multimodal_rope(text)),
-      ring_(options.host_bytes),
+      ring_(0),
       layers_(size(layout.layers)) {
   if (is_form_of_resv(options_.method)) {
     settings_ = options_.settings ? *options_.settings : retrieval::resv_named(options_.method);
@@ -61,11 +64,30 @@ Past::Past(const Stream& stream, const model::TextConfig& text, const kv::PageLa
   } else {
     control_ = retrieval::make_retriever(options_.method, stream, shape_);
   }
-  // What is given out is rounded up by less than that.
-  memory_ = std::make_unique<kernels::HostMemory>(
-      stream, 2 * static_cast<std::uint64_t>(options_.host_bytes) + (1U << 20U));
-  bytes_ = memory_->take(size(options_.host_bytes));
-  if (!bytes_) throw std::bad_alloc();
+  grow(stream, std::min(kFirstRoom, options_.host_bytes));
+}
+
+void Past::grow(const Stream& stream, std::int64_t bytes) {
+  // What is given back does not wait for others: a room is taken once.
+  auto memory = std::make_unique<kernels::HostMemory>(stream, kernels::HostMemory::rounded(size(bytes)));
+  const kernels::HostBytes larger = memory->take(size(bytes));
+  if (!larger) throw std::bad_alloc();
+  // Packing may still be on its way.
+  stream.synchronize();
+  ByteRing ring(bytes);
+  std::vector<std::size_t> unit(layers_.size());
+  for (Block& block : blocks_) {
+    if (block.place.bytes == 0) continue;
+    const ByteRing::Range to = *ring.take(block.place.bytes);
+    std::memcpy(larger.get() + to.begin, bytes_.get() + block.place.begin, size(to.bytes));
+    for (std::size_t layer = 0; layer < layers_.size(); ++layer)
+      for (std::int64_t i = 0; i < block.units[layer]; ++i)
+        layers_[layer].begins[unit[layer]++] += to.begin - block.place.begin;
+    block.place = to;
+  }
+  ring_ = std::move(ring);
+  memory_ = std::move(memory);
+  bytes_ = larger;
 }
 
 std::vector<int> Past::patches() const {
@@ -218,13 +240,7 @@ void Past::lay(Stream& stream) {
     ring_.drop_newest();
     block.place = {};
   }
-  while (bytes > 0) {
-    if (const std::optional<ByteRing::Range> place = ring_.take(bytes)) {
-      block.place = *place;
-      break;
-    }
-    forget_block(stream);
-  }
+  if (bytes > 0) block.place = make_room(stream, bytes);
   block.longest = 0;
   std::int64_t begin = block.place.begin;
   for (std::size_t layer = 0; layer < laid.size(); ++layer) {
@@ -243,6 +259,17 @@ void Past::lay(Stream& stream) {
   copy_sums(stream);
   send(stream);
   is_laid_ = true;
+}
+
+ByteRing::Range Past::make_room(Stream& stream, std::int64_t bytes) {
+  for (;;) {
+    if (const std::optional<ByteRing::Range> place = ring_.take(bytes)) return *place;
+    if (ring_.bytes() < options_.host_bytes) {
+      grow(stream, std::min(options_.host_bytes, std::max(2 * ring_.bytes(), ring_.bytes() + bytes)));
+    } else {
+      forget_block(stream);
+    }
+  }
 }
 
 void Past::pack(Stream& stream, const std::vector<Order>& orders) {

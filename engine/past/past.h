@@ -32,7 +32,7 @@ struct PastOptions {
   /// In which keys and values lie in the host's memory.
   kernels::PackedForm form = kernels::PackedForm::bf16;
   /// Bytes of the host's memory that they may take; the oldest block goes when there is no room. Of one block
-  /// alone, that is all of it.
+  /// alone, that is all of it. What is not needed yet is not taken: room is doubled when it is full.
   std::int64_t host_bytes = std::int64_t{64} << 20U;
   /// Patches whose keys form clusters with each other; 0: all, which is what the paper has.
   int block_patches = 0;
@@ -85,7 +85,7 @@ class Past {
   std::vector<int> patches() const;
   const PastOptions& options() const { return options_; }
   /// What it takes of the host's memory, and of the device's.
-  std::int64_t host_bytes() const { return options_.host_bytes; }
+  std::int64_t host_bytes() const { return ring_.bytes(); }
   std::int64_t device_bytes() const;
   /// Clusters of a layer (of a control: tokens) that are laid.
   std::int64_t units(int layer) const {
@@ -140,6 +140,10 @@ class Past {
   /// The open block gets its clusters and its place, but for the packing.
   std::vector<Order> orders(kernels::Stream& stream) const;
   std::int64_t bytes_of(const std::vector<Order>& orders) const;
+  /// Room of so many bytes for what is laid next: more memory, or the place of what is forgotten.
+  ByteRing::Range make_room(kernels::Stream& stream, std::int64_t bytes);
+  /// What is laid moves to a larger room.
+  void grow(const kernels::Stream& stream, std::int64_t bytes);
   void pack(kernels::Stream& stream, const std::vector<Order>& orders);
   void copy_sums(kernels::Stream& stream);
   /// Turns the sums of a block's keys on the device by a time.

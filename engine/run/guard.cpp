@@ -55,13 +55,47 @@ class GuardedEncoder final : public VisionEncoder {
   std::unique_ptr<VisionEncoder> part_;
 };
 
+class GuardedPast final : public SequencePast {
+ public:
+  GuardedPast(std::unique_ptr<SequencePast> part, std::vector<kernels::Stream> streams)
+      : streams_(std::move(streams)), part_(std::move(part)) {}
+
+  void append(std::span<const std::int32_t> slots, std::span<const std::int32_t> times) override {
+    guard(streams_, [&] { part_->append(slots, times); });
+  }
+  void lay() override {
+    guard(streams_, [&] { part_->lay(); });
+  }
+  void forget_block() override {
+    guard(streams_, [&] { part_->forget_block(); });
+  }
+  std::int64_t tokens() const override { return part_->tokens(); }
+  std::vector<int> patches() const override { return part_->patches(); }
+  std::int64_t host_bytes() const override { return part_->host_bytes(); }
+  std::int64_t device_bytes() const override { return part_->device_bytes(); }
+
+  SequencePast& part() { return *part_; }
+
+ private:
+  std::vector<kernels::Stream> streams_;
+  std::unique_ptr<SequencePast> part_;
+};
+
 class GuardedPasses final : public Passes {
  public:
   GuardedPasses(std::unique_ptr<Passes> part, std::vector<kernels::Stream> streams)
       : streams_(std::move(streams)), part_(std::move(part)) {}
 
   void run(const Pass& pass) override {
-    guard(streams_, [&] { part_->run(pass); });
+    if (pass.before.empty()) return guard(streams_, [&] { part_->run(pass); });
+    Pass own = pass;
+    for (Pass::Before& before : own.before) before.past = &dynamic_cast<GuardedPast&>(*before.past).part();
+    guard(streams_, [&] { part_->run(own); });
+  }
+  std::unique_ptr<SequencePast> make_past(const past::PastOptions& options) override {
+    return guard(streams_, [&]() -> std::unique_ptr<SequencePast> {
+      return std::make_unique<GuardedPast>(part_->make_past(options), streams_);
+    });
   }
   std::span<const float> key_distances(const Pass& pass) override {
     return guard(streams_, [&] { return part_->key_distances(pass); });

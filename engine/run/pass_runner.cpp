@@ -5,18 +5,31 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "base/fnv1a.h"
+#include "engine/run/parts_past.h"
 #include "kernels/argmax/argmax.h"
 #include "kernels/collective/communicator.h"
 #include "kernels/convert/convert.h"
 #include "kernels/top_k/top_k.h"
 
 namespace vigil::run {
+namespace {
+
+/// Tokens that a KV head may fetch of a sequence's past. Lists of that length, for each sequence of a pass
+/// that has one, are 64 MiB at the 7B shape.
+constexpr std::int64_t kMostFetched = 32768;
+
+}  // namespace
+
+std::unique_ptr<SequencePast> Passes::make_past(const past::PastOptions& /*options*/) {
+  throw std::logic_error("these passes see no past");
+}
 
 PassRunner::PassRunner(CachedModel& model, const std::vector<kernels::Stream>& streams,
                        const CachedModel* other)
-    : model_(model), other_(other), team_(model.ranks()) {
+    : model_(model), other_(other), team_(model.ranks()), past_attend_(model.ranks(), kMostFetched) {
   if (streams.size() != model.parts.size())
     throw std::invalid_argument("a model in " + std::to_string(model.parts.size()) +
                                 " parts does not run on " + std::to_string(streams.size()) + " streams");
@@ -73,9 +86,10 @@ void PassRunner::run(const Pass& pass) {
     for (const Pass::Rows& each : pass.rows)
       tokens_.insert(tokens_.end(), each.tokens.begin(), each.tokens.end());
   const bool of_tokens = !tokens_.empty();
+  const model::Attend& attend = attend_of(pass);
   // Steps are recorded and replayed, so they have to be those that everybody runs.
   const bool one_of_each =
-      of_tokens && rows == pass.segments.size() && rows == outputs && pass.attend == &model::full_attention();
+      of_tokens && rows == pass.segments.size() && rows == outputs && &attend == &model::full_attention();
   float* hidden = of_tokens ? nullptr : compose(pass);
   {
     const std::unique_lock lock = submission();
@@ -86,7 +100,7 @@ void PassRunner::run(const Pass& pass) {
       spread(hidden, rows);
     }
     reserve_largest(outputs);
-    prepare({hidden, pass.positions, pass.segments, pass.outputs, tokens_, angles, pass.attend}, one_of_each);
+    prepare({hidden, pass.positions, pass.segments, pass.outputs, tokens_, angles, &attend}, one_of_each);
     on_all([&](Lane& lane) {
       if (outputs > 0) return submit_step(lane, one_of_each);
       lane.part->decoder.run(lane.stream, lane.workspace(), lane.prepared, lane.part->pages);
@@ -127,6 +141,22 @@ std::span<const float> PassRunner::key_distances(const Pass& pass) {
   for (const Lane& lane : lanes_)
     for (std::size_t i = 0; i < distances_.size(); ++i) distances_[i] += lane.distances[i];
   return distances_;
+}
+
+const model::Attend& PassRunner::attend_of(const Pass& pass) {
+  if (pass.before.empty()) return *pass.attend;
+  past_attend_.clear();
+  for (const Pass::Before& before : pass.before)
+    past_attend_.add(pass.segments.at(before.segment).keys, dynamic_cast<PartsPast&>(*before.past).parts(),
+                     before.now);
+  return past_attend_;
+}
+
+std::unique_ptr<SequencePast> PassRunner::make_past(const past::PastOptions& options) {
+  std::vector<kernels::Stream> streams;
+  streams.reserve(lanes_.size());
+  for (const Lane& lane : lanes_) streams.push_back(lane.stream);
+  return std::make_unique<PartsPast>(model_, std::move(streams), options);
 }
 
 std::size_t PassRunner::bytes_of(std::size_t rows) const {

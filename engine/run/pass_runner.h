@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "engine/model/language/decoder.h"
 #include "engine/model/language/positions.h"
 #include "engine/model/language/sampler.h"
+#include "engine/past/past_attend.h"
 #include "engine/run/cached_model.h"
 #include "engine/run/passes.h"
 #include "engine/run/rank_team.h"
@@ -44,6 +46,7 @@ class PassRunner final : public Passes {
   std::span<const float> key_distances(const Pass& pass) override;
   void copy_pages(std::span<const kv::PageCopy> copies) override;
   void take_pages(std::span<const kv::PageCopy> copies) override;
+  std::unique_ptr<SequencePast> make_past(const past::PastOptions& options) override;
   /// A page's parts lie one behind the other, in the order of the model's.
   std::size_t page_bytes() const override { return static_cast<std::size_t>(model_.page_bytes()); }
   std::uint64_t pages_form() const override;
@@ -98,6 +101,8 @@ class PassRunner final : public Passes {
   /// where others would wait for it. (A lane's thread that waits within a pass waits for what all lanes have
   /// submitted by then.) `pass.hidden` is the first lane's.
   void prepare(const model::Decoder::Pass& pass, bool one_of_each);
+  /// How the rows of a pass attend.
+  const model::Attend& attend_of(const Pass& pass);
   /// What enters a pass, but for one of tokens that has results: f32 [rows, hidden_size] on the first lane's
   /// device.
   float* compose(const Pass& pass);
@@ -118,6 +123,7 @@ class PassRunner final : public Passes {
   const CachedModel* other_;
   std::vector<Lane> lanes_;
   RankTeam team_;
+  past::PastAttend past_attend_;
   kernels::Buffer composed_;
   /// Of a pass that has no other rows.
   std::vector<std::int32_t> tokens_;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -11,8 +12,13 @@
 #include "engine/model/language/attend.h"
 #include "engine/model/language/positions.h"
 #include "engine/model/language/sampler.h"
+#include "engine/run/sequence_past.h"
 #include "kernels/attention/attention.h"
 #include "kernels/device/matrix.h"
+
+namespace vigil::past {
+struct PastOptions;
+}
 
 namespace vigil::run {
 
@@ -37,6 +43,16 @@ struct Pass {
   const model::Attend* attend = &model::full_attention();
   /// Whose rows these are, in order, and which keys each sees; they cover all rows.
   std::vector<kernels::AttentionSegment> segments;
+  /// What lies before the keys of a segment and is in no page: its rows see of it what each layer and KV head
+  /// chooses (past::PastAttend). Where any segment has one, `attend` is not asked.
+  struct Before {
+    std::size_t segment = 0;
+    /// Of these passes, and laid.
+    SequencePast* past = nullptr;
+    /// The rows' position on the axes of time, as of past::Past::fetch.
+    std::int32_t now = 0;
+  };
+  std::vector<Before> before;
   /// Ascending: the rows that choose what follows.
   std::vector<std::int32_t> outputs;
 };
@@ -75,6 +91,9 @@ class Passes {
   /// Copies pages of another model's cache, whose windows go on here, into this one's, in the same order.
   /// Throws std::logic_error where there is no other model.
   virtual void take_pages(std::span<const kv::PageCopy> copies) = 0;
+
+  /// The past of one sequence, empty. Throws as past::Past does, and std::logic_error of passes that know none.
+  virtual std::unique_ptr<SequencePast> make_past(const past::PastOptions& options);
 
   // Pages on their way to another process, in the host's memory.
 

@@ -85,8 +85,9 @@ std::vector<Clips::Asked> Clips::ask(std::span<const ClipRequest> clips) {
 bool Clips::go_on(const WindowId& window, std::size_t question) {
   if (decoder_ == nullptr) return desk_.explain(window, question);
   auto loan = desk_.lend(window, question);
-  if (loan) decoder_->adopt(std::move(*loan));
-  return loan.has_value();
+  if (!loan) return desk_.explain(window, question);
+  decoder_->adopt(std::move(*loan));
+  return true;
 }
 
 std::vector<std::vector<Answer>> Clips::complete(std::vector<Asked> asked) {

@@ -13,6 +13,7 @@ std::optional<StreamDesk::Carried> StreamDesk::carry(const WindowId& id, std::si
   OpenText* open = find_text(id, question);
   if (open == nullptr || open->state != TextState::idle || open->text.done()) return std::nullopt;
   const Window& window = *find_window(id);
+  if (window.memory) return std::nullopt;
   Carried carried;
   std::vector<kv::PageId> pages;
   carried.view = kv::CarriedView::of(open->text.view(), pages);

@@ -193,6 +193,7 @@ void StreamDesk::add_text(Draft& draft, const TextRef& ref) {
   draft.pass.segments.push_back({open.text.view().slots(),
                                  std::span(draft.own).subspan(first, pending.size()),
                                  static_cast<std::int64_t>(first)});
+  see_before(draft, of, positions.front());
   draft.pass.outputs.push_back(static_cast<std::int32_t>(draft.own.size()) - 1);
   draft.outputs.push_back(ref);
 }

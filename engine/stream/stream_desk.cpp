@@ -38,7 +38,7 @@ void StreamDesk::open(const std::string& camera, RefreshPolicyPtr policy) {
   if (is_open(camera)) throw std::invalid_argument("the stream of camera " + camera + " is open");
   CameraStream stream(book_, folder_.config, prompts_.before_tokens(), std::move(policy));
   stream.leave_to(sink_, camera, ++runs_);
-  streams_.try_emplace(camera, std::move(stream), runs_);
+  streams_.try_emplace(camera, camera, std::move(stream), runs_);
 }
 
 std::optional<std::span<const std::int32_t>> StreamDesk::restore(const std::string& camera,
@@ -56,7 +56,7 @@ std::optional<std::span<const std::int32_t>> StreamDesk::restore(const std::stri
   stream.restore(patches, *claim);
   stream.keep();
   if (tokens > 0 && !stream.keeps_pages()) return std::nullopt;
-  const auto entry = streams_.try_emplace(camera, std::move(stream), ++runs_).first;
+  const auto entry = streams_.try_emplace(camera, camera, std::move(stream), ++runs_).first;
   return entry->second.stream.slots();
 }
 
@@ -93,6 +93,7 @@ void StreamDesk::slide(Stream& stream) {
   if (stream.ahead && window(*stream.ahead).placed->patches.first < from) drop_ahead(stream);
   stream.stream.slide(slid);
   stream.stream.slide(from, Leaving::forgotten);
+  settle_memory(stream, slid);
   if (!stream.placing) stream.stream.keep();
   is_full_ = false;
 }
@@ -109,7 +110,7 @@ void StreamDesk::set_budget(const std::string& camera, std::uint64_t bytes) {
 
 void StreamDesk::leave_to(std::shared_ptr<PageSink> sink) {
   sink_ = std::move(sink);
-  for (auto& [camera, stream] : streams_) stream.stream.leave_to(sink_, camera, stream.run);
+  for (auto& [camera, stream] : streams_) send_leaving(camera, stream);
 }
 
 std::optional<WindowId> StreamDesk::show(const std::string& camera) {
@@ -188,6 +189,7 @@ WindowId StreamDesk::ask(const std::string& camera, Asking asking) {
   window.is_asked = true;
   window.rank = asking.due;
   window.asking = std::move(asking);
+  window.memory = stream.memory;
   // Before any other goes: the stream keeps what it shows.
   stream.open.push_back(key);
   if (window.asking.overtakes) {
@@ -279,6 +281,7 @@ std::optional<StreamDesk::Loan> StreamDesk::lend(const WindowId& id, std::size_t
   const bool may = open != nullptr && (open->state == TextState::idle || open->state == TextState::carried);
   if (!may) return std::nullopt;
   const Window& window = *find_window(id);
+  if (window.memory) return std::nullopt;
   open->state = TextState::lent;
   open->lent.emplace(open->text.view().fork());
   // Nothing is added to it here.

@@ -28,10 +28,12 @@
 #include "engine/stream/answer.h"
 #include "engine/stream/camera_stream.h"
 #include "engine/stream/compiled_question.h"
+#include "engine/stream/desk_news.h"
 #include "engine/stream/ids.h"
 #include "engine/stream/page_sink.h"
 #include "engine/stream/pass_plan.h"
 #include "engine/stream/text.h"
+#include "engine/stream/window_memory.h"
 #include "engine/stream/yes_no.h"
 
 namespace vigil::stream {
@@ -52,50 +54,6 @@ struct Asking {
   std::optional<base::Duration> keep = std::nullopt;
   /// It takes the place of the stream's windows that still wait for theirs, which are told as overtaken.
   bool overtakes = false;
-};
-
-/// What came of what was asked. Each window is named once in the first three.
-struct DeskNews {
-  /// The first tokens of all its answers are known.
-  struct Answered {
-    WindowId window;
-    std::vector<Answer> answers;
-    WindowTokens tokens;
-    /// When its first pass since it was asked began.
-    base::Clock::TimePoint begun{};
-  };
-  std::vector<Answered> answered;
-  /// There are no answers.
-  struct Failed {
-    WindowId window;
-    std::string reason;
-    bool out_of_memory = false;
-  };
-  std::vector<Failed> failed;
-  std::vector<WindowId> overtaken;
-
-  /// A text that was to be continued has ended, or cannot.
-  struct Told {
-    WindowId window;
-    std::size_t question = 0;
-    Answer answer;
-    /// Null: there is an answer.
-    std::exception_ptr failure;
-    /// When the pass of its second token began; nothing if it had none.
-    std::optional<base::Clock::TimePoint> begun;
-  };
-  std::vector<Told> told;
-
-  /// Memory did not suffice: passes have so many rows at most from now on, for this reason.
-  struct Pressed {
-    std::int64_t rows = 0;
-    std::string reason;
-  };
-  std::optional<Pressed> pressed;
-
-  bool empty() const {
-    return answered.empty() && failed.empty() && overtaken.empty() && told.empty() && !pressed;
-  }
 };
 
 /// Owns the streams of a device's cameras, their windows and their texts, by name: what lies behind a
@@ -159,6 +117,10 @@ class StreamDesk final : public run::WorkSource {
   }
   /// As `slide`, of patches that the stream's budget has no room for.
   void shorten(const std::string& camera, std::int64_t first);
+  /// Texts of its windows see what lies before these, up to so long before their first patch, from the patches
+  /// on that leave from now on (`WindowMemory`); 0: nothing. Of a policy that keeps keys; of another, nothing is
+  /// there. Such texts are not lent, nor carried.
+  void set_memory(const std::string& camera, base::Duration length);
   /// No patch follows. Windows that have no answers yet are told as failed; texts go on.
   void close(const std::string& camera);
 
@@ -278,6 +240,12 @@ class StreamDesk final : public run::WorkSource {
   /// What has come of it since the last call.
   DeskNews take_news() { return std::exchange(news_, {}); }
 
+  /// What lies before the windows of all streams.
+  struct WindowMemories {
+    std::int64_t tokens = 0, host_bytes = 0, device_bytes = 0;
+  };
+  WindowMemories window_memory() const;
+
   /// Windows that wait for room, and those that are being computed; texts that go on.
   std::size_t waiting() const { return waiting_.size(); }
   std::size_t placed() const { return placed_.size(); }
@@ -297,8 +265,12 @@ class StreamDesk final : public run::WorkSource {
     }
   };
   struct Stream {
-    Stream(CameraStream of, std::uint64_t which) : stream(std::move(of)), run(which) {}
+    Stream(std::string name, CameraStream of, std::uint64_t which)
+        : camera(std::move(name)), stream(std::move(of)), run(which) {}
+    std::string camera;
     CameraStream stream;
+    /// Null: nobody sees what lies before its windows.
+    std::shared_ptr<WindowMemory> memory;
     /// For the sink.
     std::uint64_t run;
     std::int64_t wanted_from = 0;
@@ -342,6 +314,8 @@ class StreamDesk final : public run::WorkSource {
     std::optional<base::Clock::TimePoint> begun;
     /// Set by the first `expire` since it has its answers.
     std::optional<base::Clock::TimePoint> deadline;
+    /// What its texts see before it; null: nothing.
+    std::shared_ptr<WindowMemory> memory;
     kv::Book::Claim claim;
     /// While its rows are computed, which may begin before it is asked.
     std::optional<PlacedWindow> placed;
@@ -397,6 +371,12 @@ class StreamDesk final : public run::WorkSource {
   void fail_text(const TextRef& ref, std::exception_ptr why);
   /// As far as windows that wait for it allow.
   void slide(Stream& stream);
+  /// Where what leaves the stream goes.
+  void send_leaving(const std::string& camera, Stream& stream);
+  /// What has left it, but for what texts show, is part of its memory.
+  void settle_memory(Stream& stream, std::int64_t first);
+  /// The last segment is a text of this window, and begins at this position.
+  void see_before(Draft& draft, const Window& window, const model::Position& at) const;
   /// Whether what was computed ahead is the beginning of a window of these patches.
   static bool begins(const Window& window, const PatchRange& range);
   static void follow_next(Stream& stream);

@@ -100,6 +100,7 @@ struct Room {
     add(news.failed, more.failed);
     add(news.overtaken, more.overtaken);
     add(news.told, more.told);
+    add(news.forgotten, more.forgotten);
     if (more.pressed) news.pressed = more.pressed;
   }
   /// Works until there is nothing to do.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "engine/kv/book.h"
 #include "engine/model/families/prompt.h"
 #include "engine/model/model_folder.h"
+#include "engine/past/past.h"
 #include "engine/run/passes.h"
 #include "engine/stream/compiled_question.h"
 #include "kernels/device/buffer.h"
@@ -82,6 +84,50 @@ inline std::int32_t token_after(const model::ModelFolder& folder, std::uint64_t 
   return static_cast<std::int32_t>(300 + value % 200);
 }
 
+/// What slid out of a camera's windows, in full.
+struct SimulatedPast final : run::SequencePast {
+  SimulatedPast(std::function<Fingerprint(std::int32_t)> read, int block) : read_(std::move(read)), of_block(block) {}
+
+  void append(std::span<const std::int32_t> slots, std::span<const std::int32_t> times) override {
+    if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
+    ASSERT_EQ(slots.size(), times.size());
+    if (blocks.empty() || (of_block > 0 && static_cast<int>(blocks.back().size()) == of_block))
+      blocks.emplace_back();
+    auto& patch = blocks.back().emplace_back();
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      patch.push_back(read_(slots[i]));
+      EXPECT_EQ(patch.back().position.t, times[i]);
+    }
+    is_laid = false;
+  }
+  void lay() override { is_laid = true; }
+  void forget_block() override { blocks.erase(blocks.begin()); }
+  std::int64_t tokens() const override { return static_cast<std::int64_t>(inputs().size()); }
+  std::vector<int> patches() const override {
+    std::vector<int> counts;
+    for (const auto& block : blocks) counts.push_back(static_cast<int>(block.size()));
+    return counts;
+  }
+  std::int64_t host_bytes() const override { return 2 * tokens(); }
+  std::int64_t device_bytes() const override { return 3 * tokens(); }
+
+  /// Of all of its tokens.
+  std::vector<std::uint64_t> inputs() const {
+    std::vector<std::uint64_t> all;
+    for (const auto& block : blocks)
+      for (const auto& patch : block)
+        for (const Fingerprint& token : patch) all.push_back(token.input);
+    return all;
+  }
+
+  std::function<Fingerprint(std::int32_t)> read_;
+  int of_block;
+  std::vector<std::vector<std::vector<Fingerprint>>> blocks;
+  bool is_laid = true;
+  /// Thrown by the next `append`.
+  std::exception_ptr failure;
+};
+
 /// As late as it may: passes of which nothing comes out are run when one follows of which something does.
 class SimulatedPasses final : public run::Passes {
  public:
@@ -101,6 +147,9 @@ class SimulatedPasses final : public run::Passes {
   std::function<void(const run::Pass&, std::span<float>)> measured;
   /// Called before pages are copied; what it throws, that does.
   std::function<void()> before_copy;
+  /// Called before a past is made; what it throws, that does. And the last that was made.
+  std::function<void(const past::PastOptions&)> before_past;
+  SimulatedPast* last_past = nullptr;
   /// Called before logits are read; what it throws, they throw.
   std::function<void()> logits_before;
   /// Whose windows go on here.
@@ -220,6 +269,13 @@ class SimulatedPasses final : public run::Passes {
     if (before_copy) before_copy();
   }
   void settle() noexcept override { catch_up(); }
+  std::unique_ptr<run::SequencePast> make_past(const past::PastOptions& options) override {
+    if (before_past) before_past(options);
+    auto past = std::make_unique<SimulatedPast>([this](std::int32_t slot) { return read(slot); },
+                                                options.block_patches);
+    last_past = past.get();
+    return past;
+  }
 
   /// What is in a slot when all that was submitted has run.
   std::uint64_t value_at(std::int32_t slot) {

@@ -1,0 +1,67 @@
+// The part of the desk by which texts see what lies before their windows.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/run/vision_encoder.h"
+#include "engine/stream/stream_desk.h"
+
+namespace vigil::stream {
+
+void StreamDesk::set_memory(const std::string& camera, base::Duration length) {
+  Stream& stream = find(camera);
+  if (length <= base::Duration::zero()) {
+    // Windows that were asked before see what they saw.
+    stream.memory.reset();
+  } else if (stream.memory) {
+    stream.memory->set_length(length);
+  } else {
+    stream.memory = std::make_shared<WindowMemory>(passes_, folder_.config.text, length);
+  }
+  send_leaving(camera, stream);
+}
+
+void StreamDesk::send_leaving(const std::string& camera, Stream& stream) {
+  std::shared_ptr<PageSink> sink = sink_;
+  if (stream.memory) {
+    stream.memory->pass_on_to(sink_);
+    sink = stream.memory;
+  }
+  stream.stream.leave_to(std::move(sink), camera, stream.run);
+}
+
+void StreamDesk::settle_memory(Stream& stream, std::int64_t first) {
+  if (!stream.memory) return;
+  // A text that goes on shows all of its window still.
+  for (const auto& [key, window] : windows_)
+    if (window.memory == stream.memory) first = std::min(first, window.asking.patches.first);
+  try {
+    stream.memory->settle(first);
+  } catch (const run::DeviceLost&) {
+    throw;
+  } catch (const std::exception& error) {
+    settle();
+    stream.memory->forget();
+    news_.forgotten.push_back({stream.camera, error.what()});
+  }
+}
+
+void StreamDesk::see_before(Draft& draft, const Window& window, const model::Position& at) const {
+  run::SequencePast* past = window.memory ? window.memory->past() : nullptr;
+  if (past != nullptr) draft.pass.before.push_back({draft.pass.segments.size() - 1, past, at.t});
+}
+
+StreamDesk::WindowMemories StreamDesk::window_memory() const {
+  WindowMemories all;
+  for (const auto& [camera, stream] : streams_) {
+    if (!stream.memory) continue;
+    all.tokens += stream.memory->tokens();
+    all.host_bytes += stream.memory->host_bytes();
+    all.device_bytes += stream.memory->device_bytes();
+  }
+  return all;
+}
+
+}  // namespace vigil::stream

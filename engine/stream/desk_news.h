@@ -1,0 +1,70 @@
+// What a desk tells of what it was asked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/stream/answer.h"
+#include "engine/stream/ids.h"
+
+namespace vigil::stream {
+
+/// What came of what was asked. Each window is named once in the first three.
+struct DeskNews {
+  /// The first tokens of all its answers are known.
+  struct Answered {
+    WindowId window;
+    std::vector<Answer> answers;
+    WindowTokens tokens;
+    /// When its first pass since it was asked began.
+    base::Clock::TimePoint begun{};
+  };
+  std::vector<Answered> answered;
+  /// There are no answers.
+  struct Failed {
+    WindowId window;
+    std::string reason;
+    bool out_of_memory = false;
+  };
+  std::vector<Failed> failed;
+  std::vector<WindowId> overtaken;
+
+  /// A text that was to be continued has ended, or cannot.
+  struct Told {
+    WindowId window;
+    std::size_t question = 0;
+    Answer answer;
+    /// Null: there is an answer.
+    std::exception_ptr failure;
+    /// When the pass of its second token began; nothing if it had none.
+    std::optional<base::Clock::TimePoint> begun;
+  };
+  std::vector<Told> told;
+
+  /// Memory did not suffice: passes have so many rows at most from now on, for this reason.
+  struct Pressed {
+    std::int64_t rows = 0;
+    std::string reason;
+  };
+  std::optional<Pressed> pressed;
+
+  /// What lay before a camera's windows has no room, or could not be read, and is gone; they go on without,
+  /// and it begins anew.
+  struct Forgotten {
+    std::string camera;
+    std::string reason;
+  };
+  std::vector<Forgotten> forgotten;
+
+  bool empty() const {
+    return answered.empty() && failed.empty() && overtaken.empty() && told.empty() && !pressed &&
+           forgotten.empty();
+  }
+};
+
+}  // namespace vigil::stream

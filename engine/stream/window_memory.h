@@ -1,0 +1,80 @@
+// What lies before a camera's windows and is seen by their texts: on its way from the stream's pages to a past
+// (engine/past/).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/duration.h"
+#include "engine/kv/view.h"
+#include "engine/model/files/config.h"
+#include "engine/run/passes.h"
+#include "engine/run/sequence_past.h"
+#include "engine/stream/page_sink.h"
+
+namespace vigil::stream {
+
+/// Stands before the sink of one stream: takes what slides out of its windows, and passes all of it on. Patches
+/// become part of the past when nobody's window shows them any more (`settle`), so that nothing is seen twice;
+/// until then it holds their pages, which those windows hold, too. What leaves without keys, or because others
+/// wanted the room, is not there.
+///
+/// In the desk's thread. What it makes of the passes has to be over before these.
+class WindowMemory final : public PageSink {
+ public:
+  /// Of patches that ended up to `length` before the newest one, and of those in the same block as these.
+  WindowMemory(run::Passes& passes, const model::TextConfig& text, base::Duration length);
+
+  void pass_on_to(std::shared_ptr<PageSink> next) { next_ = std::move(next); }
+  void set_length(base::Duration length) { length_ = length; }
+  base::Duration length() const { return length_; }
+
+  bool takes_keyless() const override { return next_ && next_->takes_keyless(); }
+  void take(LeavingTokens tokens) noexcept override;
+  void let_go() noexcept override {
+    if (next_) next_->let_go();
+  }
+
+  /// No window shows patches before `first`: they are part of the past from now on, and what is too old is
+  /// not. Throws what making a past and appending to it does; `forget` follows then.
+  void settle(std::int64_t first);
+  /// All of it goes, and it begins anew.
+  void forget();
+
+  /// What a pass may see; null while it is empty.
+  run::SequencePast* past() const { return past_ && past_->tokens() > 0 ? past_.get() : nullptr; }
+  std::int64_t tokens() const { return past_ ? past_->tokens() : 0; }
+  /// Patches that it has.
+  std::int64_t patches() const { return static_cast<std::int64_t>(ends_.size()); }
+  std::int64_t host_bytes() const { return past_ ? past_->host_bytes() : 0; }
+  std::int64_t device_bytes() const { return past_ ? past_->device_bytes() : 0; }
+
+ private:
+  struct Waiting {
+    std::int64_t number = 0;
+    /// In seconds of the stream.
+    double end = 0;
+    std::int32_t time = 0;
+    kv::View view;
+  };
+  void make_past(const model::VisualTokens& patch);
+  /// Keeps as many ends as the past has patches.
+  void follow_past();
+
+  run::Passes& passes_;
+  const model::TextConfig& text_;
+  base::Duration length_;
+  std::shared_ptr<PageSink> next_;
+  std::deque<Waiting> waiting_;
+  /// The largest number that was taken, and what its patch was like.
+  std::int64_t taken_ = -1;
+  model::VisualTokensPtr last_;
+  std::unique_ptr<run::SequencePast> past_;
+  /// When each patch of the past ended.
+  std::deque<double> ends_;
+};
+
+}  // namespace vigil::stream
