@@ -84,12 +84,14 @@ std::vector<PastAsker::Read> PastAsker::take_read(bool waits) {
 
 std::vector<actors::Recalled> PastAsker::work() {
   stream::StreamDesk& desk = *engine_.language.desk;
-  if (has_work()) desk.work({clock_.now()});
+  if (device_.recalls().due()) device_.recalls().work({clock_.now()});
+  if (desk.due()) desk.work({clock_.now()});
   // Answers that are whole with their first token end with what is made of them.
   for (stream::DeskNews news = desk.take_news(); !news.empty(); news = desk.take_news()) {
     for (const auto& each : news.answered) device_.recalls().answered(each);
     for (const auto& each : news.failed) device_.recalls().failed(each);
     for (const auto& each : news.told) device_.recalls().told(each);
+    for (const auto& each : news.forgotten) device_.recalls().forgotten(each);
   }
   return device_.take_news().recalled;
 }

@@ -59,7 +59,7 @@ class PastAsker {
   std::vector<Read> take_read(bool waits);
   /// What came of windows since, after a piece of work, if there is one.
   std::vector<actors::Recalled> work();
-  bool has_work() const { return engine_.language.desk->due().has_value(); }
+  bool has_work() { return engine_.language.desk->due() || device_.recalls().due(); }
 
   engine::Engine& engine_;
   const history::HistoryStore& store_;

@@ -28,8 +28,7 @@ cluster::AskQuestion past_question(const AskCameraOptions& options, const std::s
   asked.from_ms = moment_of("--since", options.since, now);
   asked.to_ms = moment_of("--until", options.until.empty() ? "0s" : options.until, now);
   check_past_span("--since", asked.from_ms, "--until", asked.to_ms);
-  for (const auto method :
-       {cluster::AskMethod::windows, cluster::AskMethod::compose, cluster::AskMethod::exhaustive})
+  for (const auto method : cluster::kAskMethods)
     if (options.method == cluster::name_of(method)) asked.method = method;
   asked.max_tokens = max_tokens;
   asked.timeout = timeout_of(options.connection);
@@ -67,7 +66,7 @@ void add_ask_camera_options(CLI::App& command, AskCameraOptions& options) {
       ->type_name("QUESTION");
   command
       .add_option("--method", options.method, "How the past is looked at; the service's choice if left out")
-      ->check(one_of({"windows", "compose", "exhaustive"}))
+      ->check(one_of({"windows", "compose", "exhaustive", "clusters"}))
       ->group(kCameraGroup);
   add_past_connection(command, options.connection, kCameraGroup);
 }

@@ -54,7 +54,8 @@ json words(const memory::PastAnswer& answer) {
   const memory::Search::Result& found = answer.found;
   if (found.windows.empty()) return nullptr;
   if (found.verdict == memory::Search::Verdict::no) return "No";
-  if (answer.wanted == memory::Wanted::words && !answer.text.empty()) return answer.text;
+  // Of a question for the time, too, where no moment is looked for.
+  if (answer.wanted != memory::Wanted::whether && !answer.text.empty()) return answer.text;
   if (found.verdict == memory::Search::Verdict::unsure) return "unsure";
   if (answer.wanted == memory::Wanted::when && found.moment) return time_text(*found.moment);
   return "Yes";

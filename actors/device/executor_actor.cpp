@@ -41,6 +41,7 @@ void executor_state::start(ExecutorDeps given, answers_actor to, target_actor el
                     WindowDesk::Options{.frames_per_patch = engine.frames_per_patch,
                                         .recalls = past ? &past->recalls() : nullptr});
     sources.push_back(&*windows);
+    if (past) sources.push_back(&past->recalls());
   }
   executor.emplace(given.clock, sources);
   beat.emplace(given.board, given.device + " executor");

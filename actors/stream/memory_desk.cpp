@@ -123,8 +123,7 @@ MemoryDesk::News MemoryDesk::take_news() {
   for (auto& [ticket, answers] : asked.answered)
     news.recalled.push_back({ticket, std::move(answers.front()), {}, false});
   for (memory::RecallDesk::News::Failed& each : asked.failed)
-    // Most often windows wanted its room: later they might not.
-    news.recalled.push_back({each.ticket, {}, std::move(each.reason), true});
+    news.recalled.push_back({each.ticket, {}, std::move(each.reason), each.is_busy});
   if (news.pages.failure) {
     try {
       std::rethrow_exception(news.pages.failure);

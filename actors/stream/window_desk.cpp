@@ -334,6 +334,8 @@ WindowDesk::News WindowDesk::take_news() {
     if (audits_.failed(each.window)) continue;
     news_.failures.push_back({settle(each.window).window.watch, each.reason, each.out_of_memory});
   }
+  for (const stream::DeskNews::Forgotten& each : desk.forgotten)
+    if (recalls != nullptr) recalls->forgotten(each);
   for (const stream::WindowId& id : desk.overtaken) {
     audits_.failed(id);
     settle(id);

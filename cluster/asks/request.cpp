@@ -28,8 +28,6 @@ constexpr std::int64_t kLongestTimeout = 600'000;
 // Of an unknown key, as much as a line shows.
 constexpr std::size_t kShownOfKey = 40;
 
-constexpr std::array kMethods = {AskMethod::windows, AskMethod::compose, AskMethod::exhaustive};
-
 /// A key of an object: whether it has to be there, what is expected of it, and what takes its value, false
 /// if it is none.
 struct KeyReader {
@@ -139,7 +137,7 @@ auto timeout_into(std::optional<std::chrono::milliseconds>& timeout) {
 Parsed read_question(const json& object) {
   AskQuestion asked;
   const auto method = [&asked](const json& value) {
-    for (const AskMethod each : kMethods)
+    for (const AskMethod each : kAskMethods)
       if (value == name_of(each)) asked.method = each;
     return asked.method.has_value();
   };
@@ -155,7 +153,7 @@ Parsed read_question(const json& object) {
                           {"about", false, kQuestionExpected, question_into(asked.about)},
                           {"from_ms", true, kTimeExpected, time_into(asked.from_ms)},
                           {"to_ms", true, kTimeExpected, time_into(asked.to_ms)},
-                          {"method", false, "expected windows, compose or exhaustive", method},
+                          {"method", false, "expected windows, compose, exhaustive or clusters", method},
                           {"max_tokens", false, "expected a whole number from 1 to 4096", max_tokens},
                           {"timeout_ms", false, kTimeoutExpected, timeout_into(asked.timeout)}});
   if (!wrong) wrong = out_of_order("ask", asked.from_ms, asked.to_ms);
@@ -260,6 +258,8 @@ std::string_view name_of(AskMethod method) {
       return "compose";
     case AskMethod::exhaustive:
       return "exhaustive";
+    case AskMethod::clusters:
+      return "clusters";
   }
   return "";
 }

@@ -2,6 +2,7 @@
 // cluster/asks/README.md is the protocol for others.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -19,7 +20,9 @@ inline constexpr std::size_t kAskQuestionBytes = 4 << 10;
 inline constexpr std::size_t kAskTagBytes = 64;
 
 /// By what the past is searched for an answer; what each does is the answerer's to say.
-enum class AskMethod : std::uint8_t { windows, compose, exhaustive };
+enum class AskMethod : std::uint8_t { windows, compose, exhaustive, clusters };
+inline constexpr std::array kAskMethods{AskMethod::windows, AskMethod::compose, AskMethod::exhaustive,
+                                        AskMethod::clusters};
 /// As it is written, such as "windows".
 std::string_view name_of(AskMethod method);
 

@@ -106,7 +106,8 @@ void QuestionDesk::erased(const history::CameraId& camera, const history::WallRa
 std::optional<kv::Form> QuestionDesk::form_for(const Memory::Found& page, const Job& job) {
   if (job.look.is_brief && has(page, kv::Form::sketch)) return kv::Form::sketch;
   // Windows computed by themselves tell moments right (docs/experiments/2026-11-29-finding-the-window.md).
-  if (job.max_tokens > 1 && has(page, kv::Form::embeddings)) return kv::Form::embeddings;
+  if (job.max_tokens > 1 && !job.look.by_clusters && has(page, kv::Form::embeddings))
+    return kv::Form::embeddings;
   // What lies in memory is there at once.
   for (const kv::Form form : kKeys)
     if (page.host.contains(form)) return form;
@@ -214,6 +215,7 @@ bool QuestionDesk::ask_if_ready(Session& session, std::uint64_t id, Job& job) {
   window.text = job.text;
   window.max_tokens = job.max_tokens;
   window.what.moves_together = moves_together(session, job.look);
+  window.what.by_clusters = job.look.by_clusters;
   for (std::size_t i = 0; i < job.forms.size(); ++i) {
     const Slice& slice = job.look.slices[i];
     const Memory::Found& found = session.pages[slice.page];
@@ -353,10 +355,13 @@ void QuestionDesk::release(Session& session) {
 /// The best window, if the question wants words about it.
 std::optional<Look> QuestionDesk::words_of(const Session& session) const {
   const Search::Result found = session.search->result();
-  if (session.answer.wanted != Wanted::words || found.windows.empty() || found.verdict == Search::Verdict::no)
-    return std::nullopt;
+  const bool by_clusters = session.asking.method == Method::clusters;
+  // Nothing is cut off behind a moment where a stretch is seen by clusters: it is told in words.
+  const bool wants =
+      session.answer.wanted == Wanted::words || (session.answer.wanted == Wanted::when && by_clusters);
+  if (!wants || found.windows.empty() || found.verdict == Search::Verdict::no) return std::nullopt;
   const Search::Window& best = found.windows.front();
-  return Look{0, best.slices, best.wall, false};
+  return Look{0, best.slices, best.wall, false, by_clusters};
 }
 
 bool QuestionDesk::moves_together(const Session& session, const Look& look) const {

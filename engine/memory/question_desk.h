@@ -42,8 +42,8 @@ struct PastAnswer {
   Wanted wanted = Wanted::whether;
   std::string about;
   Search::Result found;
-  /// What the model says of the best window, its seconds as time of day; only if words are wanted, and
-  /// `found` is no "no".
+  /// What the model says of the best window, its seconds as time of day; only if words are wanted, or a time
+  /// by clusters, and `found` is no "no".
   std::string text;
   Coverage coverage;
   /// That were read, of each tier.

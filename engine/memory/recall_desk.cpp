@@ -2,14 +2,21 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <stdexcept>
 
 #include "engine/model/language/positions.h"
+#include "engine/run/vision_encoder.h"
 
 namespace vigil::memory {
 namespace {
 
 constexpr std::string_view kMark = "#past";
+constexpr const char* kNoRoom = "the KV cache has no room for it now";
+/// Of what is seen by clusters, the newest that is a window of its own: as ReSV's answers were measured
+/// (docs/experiments/2026-11-29-resv-in-the-engine.md).
+constexpr double kShownSeconds = 8;
+constexpr base::Duration kWithoutEnd = std::chrono::hours(24 * 365);
 
 bool is_past(const stream::WindowId& window) {
   return window.camera.find(kMark) != std::string::npos;
@@ -30,6 +37,10 @@ std::int64_t tokens_before(const RecalledPage& page, std::size_t patch) {
   std::int64_t tokens = 0;
   for (std::size_t i = 0; i < patch; ++i) tokens += page.info.patches[i].kept.count();
   return tokens;
+}
+
+std::int64_t tokens_of(const RecalledPage& page) {
+  return tokens_before(page, page.last) - tokens_before(page, page.first);
 }
 
 void check(const RecalledPage& page) {
@@ -85,59 +96,77 @@ std::vector<stream::RememberedPatch> RecallDesk::patches_of(const Recalling& rec
   return patches;
 }
 
-void RecallDesk::unpack(const Recalling& recalling, std::span<const stream::RememberedPatch> patches,
-                        std::span<const std::int32_t> slots) {
-  std::size_t patch = 0, slot = 0;
-  for (const RecalledPage& page : recalling.pages) {
-    const std::int64_t first = tokens_before(page, page.first);
-    const auto count = static_cast<std::size_t>(tokens_before(page, page.last) - first);
-    std::vector<model::Position> by;
-    for (std::size_t i = page.first; i < page.last; ++i, ++patch) {
-      const std::int64_t moved = patches[patch].time - (page.info.patches[i].place - desk_.before());
-      if (moved < std::numeric_limits<std::int32_t>::min() ||
-          moved > std::numeric_limits<std::int32_t>::max())
-        throw std::invalid_argument("what is remembered lies farther away than positions can tell");
-      by.insert(by.end(), static_cast<std::size_t>(patches[patch].tokens->count()),
-                model::at_time(static_cast<std::int32_t>(moved), model_.text.traits.time_axes));
-    }
-    const std::span<const std::int32_t> own = slots.subspan(slot, count);
-    slot += count;
-    if (page.form == kv::Form::embeddings || count == 0) continue;
-    for (const RecalledPage::Value& value : page.values) {
-      run::TokenMover::Unpacking unpacking;
-      unpacking.form = page.form;
-      unpacking.tokens = page.info.tokens;
-      unpacking.bytes = value.bytes;
-      unpacking.layer = value.layer;
-      unpacking.layers = value.layers;
-      unpacking.first = first;
-      unpacking.slots = own;
-      if (recalling.moves_together) unpacking.by = by;
-      mover_.unpack(unpacking);
-    }
+void RecallDesk::unpack(const RecalledPage& page, std::span<const stream::RememberedPatch> patches,
+                        std::span<const std::int32_t> slots, bool moves_together) {
+  std::vector<model::Position> by;
+  for (std::size_t i = page.first; i < page.last; ++i) {
+    const stream::RememberedPatch& patch = patches[i - page.first];
+    const std::int64_t moved = patch.time - (page.info.patches[i].place - desk_.before());
+    if (moved < std::numeric_limits<std::int32_t>::min() || moved > std::numeric_limits<std::int32_t>::max())
+      throw std::invalid_argument("what is remembered lies farther away than positions can tell");
+    by.insert(by.end(), static_cast<std::size_t>(patch.tokens->count()),
+              model::at_time(static_cast<std::int32_t>(moved), model_.text.traits.time_axes));
+  }
+  if (page.form == kv::Form::embeddings || slots.empty()) return;
+  for (const RecalledPage::Value& value : page.values) {
+    run::TokenMover::Unpacking unpacking;
+    unpacking.form = page.form;
+    unpacking.tokens = page.info.tokens;
+    unpacking.bytes = value.bytes;
+    unpacking.layer = value.layer;
+    unpacking.layers = value.layers;
+    unpacking.first = tokens_before(page, page.first);
+    unpacking.slots = slots;
+    if (moves_together) unpacking.by = by;
+    mover_.unpack(unpacking);
   }
 }
 
+void RecallDesk::unpack(const Recalling& recalling, std::span<const stream::RememberedPatch> patches,
+                        std::span<const std::int32_t> slots) {
+  for (const RecalledPage& page : recalling.pages) {
+    const auto tokens = static_cast<std::size_t>(tokens_of(page));
+    unpack(page, patches.first(page.last - page.first), slots.first(tokens), recalling.moves_together);
+    patches = patches.subspan(page.last - page.first);
+    slots = slots.subspan(tokens);
+  }
+}
+
+stream::WindowId RecallDesk::ask(const std::string& name, const Recalling& recalling,
+                                 const stream::PatchRange& patches) {
+  stream::Asking asking;
+  asking.patches = patches;
+  for (const stream::CompiledQuestionPtr& question : recalling.questions)
+    asking.questions.push_back({question, {}});
+  asking.due = recalling.due;
+  asking.keep = recalling.patience;
+  return desk_.ask(name, std::move(asking));
+}
+
 std::optional<RecallDesk::Refusal> RecallDesk::ask(std::uint64_t ticket, const Recalling& recalling) {
-  const std::string name = std::to_string(ticket) + std::string(kMark);
+  Recall recall;
+  recall.name = std::to_string(ticket) + std::string(kMark);
+  recall.questions = recalling.questions;
   try {
-    const std::vector<stream::RememberedPatch> patches = patches_of(recalling);
-    const auto slots = desk_.restore(name, patches);
-    if (!slots) return Refusal{"the KV cache has no room for it now", true};
-    Recall recall;
-    recall.name = name;
-    recall.questions = recalling.questions;
+    std::vector<stream::RememberedPatch> patches = patches_of(recalling);
+    const auto count = static_cast<std::int64_t>(patches.size());
+    if (recalling.by_clusters) {
+      if (std::ranges::any_of(patches, [](const auto& patch) { return !patch.has_keys; }))
+        throw std::invalid_argument("of what is to be seen by clusters there are no keys");
+      std::int64_t shown = 0;
+      for (double seconds = 0; shown < count && seconds < kShownSeconds; ++shown)
+        seconds += patches[static_cast<std::size_t>(count - 1 - shown)].tokens->duration;
+      recall.filling = std::make_unique<Filling>(Filling{recalling, std::move(patches), 0, 0, count - shown});
+      recalls_.emplace(ticket, std::move(recall));
+      return std::nullopt;
+    }
+    const auto slots = desk_.restore(recall.name, patches);
+    if (!slots) return Refusal{kNoRoom, true};
     try {
       unpack(recalling, patches, *slots);
-      stream::Asking asking;
-      asking.patches = {0, static_cast<std::int64_t>(patches.size())};
-      for (const stream::CompiledQuestionPtr& question : recalling.questions)
-        asking.questions.push_back({question, {}});
-      asking.due = recalling.due;
-      asking.keep = recalling.patience;
-      recall.window = desk_.ask(name, std::move(asking));
+      recall.window = ask(recall.name, recalling, {0, count});
     } catch (...) {
-      desk_.close(name);
+      desk_.close(recall.name);
       throw;
     }
     recalls_.emplace(ticket, std::move(recall));
@@ -147,9 +176,67 @@ std::optional<RecallDesk::Refusal> RecallDesk::ask(std::uint64_t ticket, const R
   return std::nullopt;
 }
 
+// What is seen by clusters.
+
+std::optional<base::Clock::TimePoint> RecallDesk::due() const {
+  std::optional<base::Clock::TimePoint> earliest;
+  for (const auto& [ticket, recall] : recalls_)
+    if (recall.filling && (!earliest || recall.filling->what.due < *earliest))
+      earliest = recall.filling->what.due;
+  return earliest;
+}
+
+void RecallDesk::work(const run::Turn& /*turn*/) {
+  const auto earliest = due();
+  const auto next = std::ranges::find_if(recalls_, [&](const auto& recall) {
+    return recall.second.filling && recall.second.filling->what.due == *earliest;
+  });
+  try {
+    if (fill(next->second)) return;
+    news_.failed.push_back({next->first, kNoRoom, true});
+  } catch (const run::DeviceLost&) {
+    throw;
+  } catch (const std::exception& error) {
+    news_.failed.push_back(
+        {next->first, error.what(), dynamic_cast<const std::bad_alloc*>(&error) != nullptr});
+  }
+  end(next);
+}
+
+bool RecallDesk::fill(Recall& recall) {
+  Filling& filling = *recall.filling;
+  const RecalledPage& page = filling.what.pages[filling.page];
+  const auto patches = std::span(filling.patches).subspan(filling.patch, page.last - page.first);
+  const bool is_first = filling.page == 0;
+  const auto slots =
+      is_first ? desk_.restore(recall.name, patches) : desk_.restore_more(recall.name, patches);
+  if (!slots) return false;
+  if (is_first) desk_.set_memory(recall.name, kWithoutEnd);
+  unpack(page, patches, *slots, filling.what.moves_together);
+  ++filling.page;
+  filling.patch += patches.size();
+  desk_.slide(recall.name, std::min(static_cast<std::int64_t>(filling.patch), filling.shown_from));
+  if (filling.page < filling.what.pages.size()) return true;
+  recall.window =
+      ask(recall.name, filling.what, {filling.shown_from, static_cast<std::int64_t>(filling.patch)});
+  recall.filling.reset();
+  return true;
+}
+
+bool RecallDesk::forgotten(const stream::DeskNews::Forgotten& news) {
+  if (news.camera.find(kMark) == std::string::npos) return false;
+  const auto recall =
+      std::ranges::find_if(recalls_, [&](const auto& each) { return each.second.name == news.camera; });
+  if (recall == recalls_.end()) return true;
+  news_.failed.push_back({recall->first, news.reason, true});
+  end(recall);
+  return true;
+}
+
 std::map<std::uint64_t, RecallDesk::Recall>::iterator RecallDesk::find(const stream::WindowId& window) {
-  return std::find_if(recalls_.begin(), recalls_.end(),
-                      [&](const auto& recall) { return recall.second.window == window; });
+  return std::find_if(recalls_.begin(), recalls_.end(), [&](const auto& recall) {
+    return !recall.second.filling && recall.second.window == window;
+  });
 }
 
 void RecallDesk::end(std::map<std::uint64_t, Recall>::iterator recall) {
@@ -157,7 +244,8 @@ void RecallDesk::end(std::map<std::uint64_t, Recall>::iterator recall) {
   const std::string name = recall->second.name;
   // First, since its windows are told as failed.
   recalls_.erase(recall);
-  desk_.close(name);
+  // One of whose pages none has come yet has no stream.
+  if (desk_.is_open(name)) desk_.close(name);
 }
 
 void RecallDesk::give_up(std::uint64_t ticket) {
@@ -192,7 +280,7 @@ bool RecallDesk::told(const stream::DeskNews::Told& news) {
     } catch (...) {
       reason = "an unknown error";
     }
-    news_.failed.push_back({recall->first, std::move(reason), false});
+    news_.failed.push_back({recall->first, std::move(reason), true});
     end(recall);
     return true;
   }
@@ -207,7 +295,8 @@ bool RecallDesk::failed(const stream::DeskNews::Failed& news) {
   if (!is_past(news.window)) return false;
   const auto recall = find(news.window);
   if (recall == recalls_.end()) return true;
-  news_.failed.push_back({recall->first, news.reason, news.out_of_memory});
+  // Most often windows wanted its room.
+  news_.failed.push_back({recall->first, news.reason, true});
   end(recall);
   return true;
 }

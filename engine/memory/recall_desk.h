@@ -16,6 +16,7 @@
 #include "engine/kv/forms.h"
 #include "engine/kv/history/page_info.h"
 #include "engine/model/files/config.h"
+#include "engine/run/executor.h"
 #include "engine/run/token_mover.h"
 #include "engine/run/token_transfer.h"
 #include "engine/stream/compiled_question.h"
@@ -47,6 +48,9 @@ struct Recalling {
   /// apart fits into the length that the model knows. Otherwise each is where it was, and all are of one
   /// stream.
   bool moves_together = false;
+  /// Only the newest seconds are a window; of all that is before them each layer and KV head sees what it
+  /// chooses (stream::WindowMemory). All pages have keys.
+  bool by_clusters = false;
   std::vector<stream::CompiledQuestionPtr> questions;
   base::Clock::TimePoint due{};
   /// How long its texts may take after its first answers.
@@ -54,8 +58,9 @@ struct Recalling {
 };
 
 /// Each is a stream of its own at the desk (`StreamDesk::restore`), which is over with its answers. It takes
-/// room that nobody keeps, and gives it up for windows; then it has failed. In the desk's thread.
-class RecallDesk {
+/// room that nobody keeps, and gives it up for windows; then it has failed. What is seen by clusters comes
+/// page by page, each a piece of work. In the desk's thread.
+class RecallDesk final : public run::WorkSource {
  public:
   /// They have to outlive it. `model`: of the desk.
   RecallDesk(stream::StreamDesk& desk, run::TokenMover& mover, const run::TokenTransfer& transfer,
@@ -75,6 +80,10 @@ class RecallDesk {
   bool answered(const stream::DeskNews::Answered& news);
   bool failed(const stream::DeskNews::Failed& news);
   bool told(const stream::DeskNews::Told& news);
+  bool forgotten(const stream::DeskNews::Forgotten& news);
+
+  std::optional<base::Clock::TimePoint> due() const override;
+  void work(const run::Turn& turn) override;
 
   struct News {
     /// The ticket, and its answers in the order of the questions, whole.
@@ -82,7 +91,8 @@ class RecallDesk {
     struct Failed {
       std::uint64_t ticket = 0;
       std::string reason;
-      bool out_of_memory = false;
+      /// Later it might be answered.
+      bool is_busy = false;
     };
     std::vector<Failed> failed;
   };
@@ -91,6 +101,14 @@ class RecallDesk {
   std::size_t open() const { return recalls_.size(); }
 
  private:
+  struct Filling {
+    Recalling what;
+    std::vector<stream::RememberedPatch> patches;
+    /// Pages and patches that have come.
+    std::size_t page = 0, patch = 0;
+    /// The window begins with this one.
+    std::int64_t shown_from = 0;
+  };
   struct Recall {
     std::string name;
     stream::WindowId window;
@@ -98,11 +116,19 @@ class RecallDesk {
     std::vector<stream::Answer> answers;
     /// Texts that go on.
     std::size_t texts = 0;
+    /// Of one that is seen by clusters, until all its pages have come.
+    std::unique_ptr<Filling> filling;
   };
 
   std::vector<stream::RememberedPatch> patches_of(const Recalling& recalling) const;
   void unpack(const Recalling& recalling, std::span<const stream::RememberedPatch> patches,
               std::span<const std::int32_t> slots);
+  void unpack(const RecalledPage& page, std::span<const stream::RememberedPatch> patches,
+              std::span<const std::int32_t> slots, bool moves_together);
+  stream::WindowId ask(const std::string& name, const Recalling& recalling,
+                       const stream::PatchRange& patches);
+  /// Its next page comes. False: there is no room for it.
+  bool fill(Recall& recall);
   std::map<std::uint64_t, Recall>::iterator find(const stream::WindowId& window);
   void end(std::map<std::uint64_t, Recall>::iterator recall);
 

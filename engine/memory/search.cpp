@@ -91,8 +91,13 @@ std::vector<Look> Search::next() {
     std::vector<Look> looks;
     switch (stage_) {
       case Stage::begin:
-        stage_ = options_.method == Method::exhaustive ? Stage::whole : Stage::brief;
-        looks = options_.method == Method::exhaustive ? begin_whole() : begin_brief();
+        if (options_.method == Method::windows || options_.method == Method::compose) {
+          stage_ = Stage::brief;
+          looks = begin_brief();
+        } else {
+          stage_ = Stage::whole;
+          looks = options_.method == Method::exhaustive ? begin_whole() : begin_clusters();
+        }
         break;
       case Stage::brief:
         stage_ = Stage::whole;
@@ -200,8 +205,8 @@ std::vector<Look> Search::begin_whole() {
 
 std::vector<Look> Search::begin_moment() {
   std::vector<Look> looks;
-  if (!options_.finds_moment || options_.method == Method::compose || whole_.empty() ||
-      whole_.front().log_odds < options_.yes)
+  if (!options_.finds_moment || options_.method == Method::compose || options_.method == Method::clusters ||
+      whole_.empty() || whole_.front().log_odds < options_.yes)
     return looks;
   const Window& window = whole_.front();
   std::size_t patches = 0;
@@ -218,6 +223,29 @@ std::vector<Look> Search::begin_moment() {
       // Its keys were read already.
       result_.tokens -= tokens_of(until, false);
     }
+  return looks;
+}
+
+std::vector<Look> Search::begin_clusters() {
+  std::vector<Look> looks;
+  std::vector<Slice> slices;
+  std::int64_t tokens = 0;
+  const auto end = [&] {
+    if (slices.empty()) return;
+    windows_.push_back({wall_of(pages_, slices), slices, 0});
+    looks.push_back(look(windows_.size() - 1, slices, windows_.back().wall, false));
+    looks.back().by_clusters = true;
+    slices.clear();
+    tokens = 0;
+  };
+  for (std::size_t page = 0; page < pages_.size(); ++page)
+    for (std::size_t i = 0; i < pages_[page].patches.size(); ++i) {
+      const std::int64_t more = pages_[page].patches[i].tokens;
+      if (tokens > 0 && tokens + more > options_.cluster_tokens) end();
+      add(page, i, slices);
+      tokens += more;
+    }
+  end();
   return looks;
 }
 

@@ -17,9 +17,10 @@
 namespace vigil::memory {
 
 /// How the past is looked at: its windows one by one, the likeliest whole; the likeliest patches put together
-/// into one window; or all windows whole, the yardstick.
-enum class Method : std::uint8_t { windows, compose, exhaustive };
-constexpr std::array<std::string_view, 3> kMethodNames{"windows", "compose", "exhaustive"};
+/// into one window; all windows whole, the yardstick; or long stretches, of which each layer and KV head sees
+/// what it chooses (ReSV).
+enum class Method : std::uint8_t { windows, compose, exhaustive, clusters };
+constexpr std::array<std::string_view, 4> kMethodNames{"windows", "compose", "exhaustive", "clusters"};
 
 /// What a search has to know of a page.
 struct SearchedPage {
@@ -48,6 +49,8 @@ struct Look {
   history::WallRange wall;
   /// Only the tokens that stand out, of pages that have a sketch; otherwise all.
   bool is_brief = false;
+  /// Not in one window: by clusters (`RecalledBy`).
+  bool by_clusters = false;
 };
 
 /// Which windows of a span a yes/no question is put to, in rounds: the looks of a round depend on what came
@@ -73,6 +76,8 @@ class Search {
     /// The moment is looked for, at most that many looks long.
     bool finds_moment = false;
     std::size_t moments = 48;
+    /// Of a stretch that is seen by clusters, at most: what is read of it is held until it was asked.
+    std::int64_t cluster_tokens = std::int64_t{1} << 16;
   };
   /// Pages in the order of time, that do not overlap but for their ends; there may be none.
   Search(std::span<const SearchedPage> pages, const Options& options);
@@ -117,6 +122,7 @@ class Search {
   Look look(std::size_t window, std::span<const Slice> slices, const history::WallRange& wall, bool is_brief);
   std::vector<Look> begin_brief();
   std::vector<Look> begin_whole();
+  std::vector<Look> begin_clusters();
   std::vector<Look> begin_moment();
   std::vector<Slice> composed() const;
   void settle();

@@ -92,7 +92,8 @@ class Passes {
   /// Throws std::logic_error where there is no other model.
   virtual void take_pages(std::span<const kv::PageCopy> copies) = 0;
 
-  /// The past of one sequence, empty. Throws as past::Past does, and std::logic_error of passes that know none.
+  /// The past of one sequence, empty. Throws as past::Past does, and std::logic_error of passes that know
+  /// none.
   virtual std::unique_ptr<SequencePast> make_past(const past::PastOptions& options);
 
   // Pages on their way to another process, in the host's memory.

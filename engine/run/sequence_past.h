@@ -8,16 +8,16 @@
 
 namespace vigil::run {
 
-/// Belongs to the passes that made it (`Passes::make_past`), and is used in their thread, between passes; those
-/// have to outlive it. Appending waits for what the passes have submitted. Its functions throw what those of
-/// past::Past do, and DeviceLost.
+/// Belongs to the passes that made it (`Passes::make_past`), and is used in their thread, between passes;
+/// those have to outlive it. Appending waits for what the passes have submitted. Its functions throw what
+/// those of past::Past do, and DeviceLost.
 class SequencePast {
  public:
   virtual ~SequencePast() = default;
 
-  /// The next patch, whose keys and values lie in these slots of the cache, which may be given away as soon as
-  /// it returns: what is written there is written by later passes. times: of each token, its position on the
-  /// axes of time.
+  /// The next patch, whose keys and values lie in these slots of the cache, which may be given away as soon
+  /// as it returns: what is written there is written by later passes. times: of each token, its position on
+  /// the axes of time.
   virtual void append(std::span<const std::int32_t> slots, std::span<const std::int32_t> times) = 0;
   /// Lays what was appended since: whoever puts it into a pass has called it.
   virtual void lay() = 0;

@@ -53,10 +53,10 @@ std::int64_t CameraStream::append(model::VisualTokensPtr patch,
 
 void CameraStream::restore(std::span<const RememberedPatch> patches, kv::Book::Claim& claim) {
   if (patches.empty()) throw std::invalid_argument("nothing is remembered");
-  if (!policy_->keeps_keys() || !patches_.empty() || first_ > 0)
+  if (!can_restore())
     throw std::logic_error("a stream that has begun, or keeps no keys, cannot go on with others");
   // Above two frames a second patches share a time (`model::time_interval`).
-  std::int64_t before = 0, tokens = 0;
+  std::int64_t before = patches_.empty() ? 0 : patches_.back().time, tokens = 0;
   for (const RememberedPatch& patch : patches) {
     if (patch.time < before || patch.time > std::numeric_limits<std::int32_t>::max() / 2)
       throw std::invalid_argument("the times of what is remembered descend, or no position can tell them");

@@ -85,13 +85,15 @@ class CameraStream {
   /// both. `captured`: when its last frame was, for the sink.
   std::int64_t append(model::VisualTokensPtr patch,
                       std::optional<base::Clock::WallTime> captured = std::nullopt);
-  /// Begins, in place of `append` and under a policy that keeps keys, with what is remembered: all of it is
-  /// as if it had been computed, as soon as somebody has written the keys and values of those that have some
-  /// into their `slots`. Those of the others the policy has to choose, with each window. Takes pages from the
-  /// claim. Once what it keeps was given back, a window of patches without embeddings cannot be placed.
-  /// Throws std::invalid_argument for no patches, for times that descend or that no position can tell,
-  /// and for patches with neither keys nor embeddings: nothing has changed then.
+  /// Begins, in place of `append` and under a policy that keeps keys, with what is remembered, or goes on
+  /// with it where the keys of all its patches are there: all of it is as if it had been computed, as soon as
+  /// somebody has written the keys and values of those that have some into their `slots`. Those of the others
+  /// the policy has to choose, with each window. Takes pages from the claim. Once what it keeps was given
+  /// back, a window of patches without embeddings cannot be placed. Throws std::invalid_argument for no
+  /// patches, for times that descend or that no position can tell, and for patches with neither keys nor
+  /// embeddings: nothing has changed then.
   void restore(std::span<const RememberedPatch> patches, kv::Book::Claim& claim);
+  bool can_restore() const { return policy_->keeps_keys() && keyed_.last == patches().last; }
   /// The slots of all its tokens whose keys are there, oldest first. Until it changes.
   std::span<const std::int32_t> slots() const { return keys_.slots(); }
   /// Forgets the patches before this one.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/run/vision_encoder.h"
+#include "engine/stream/desk_draft.h"
 #include "engine/stream/stream_desk.h"
 
 namespace vigil::stream {
@@ -18,7 +19,7 @@ void StreamDesk::set_memory(const std::string& camera, base::Duration length) {
   } else if (stream.memory) {
     stream.memory->set_length(length);
   } else {
-    stream.memory = std::make_shared<WindowMemory>(passes_, folder_.config.text, length);
+    stream.memory = std::make_shared<WindowMemory>(passes_, folder_.config.text, options_.memory, length);
   }
   send_leaving(camera, stream);
 }

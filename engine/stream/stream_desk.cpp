@@ -60,6 +60,25 @@ std::optional<std::span<const std::int32_t>> StreamDesk::restore(const std::stri
   return entry->second.stream.slots();
 }
 
+std::optional<std::span<const std::int32_t>> StreamDesk::restore_more(
+    const std::string& camera, std::span<const RememberedPatch> patches) {
+  CameraStream& stream = find(camera).stream;
+  if (!stream.can_restore()) return std::nullopt;
+  std::int64_t tokens = 0;
+  for (const RememberedPatch& patch : patches) {
+    if (!patch.has_keys)
+      throw std::invalid_argument("a stream goes on with a patch whose keys are not there");
+    tokens += patch.tokens->count();
+  }
+  const std::int64_t before = stream.visual_tokens(stream.patches());
+  auto claim = book_.claim(book_.pages_for(tokens));
+  if (!claim) return std::nullopt;
+  stream.restore(patches, *claim);
+  stream.keep();
+  if (before + tokens > 0 && !stream.keeps_pages()) return std::nullopt;
+  return stream.slots().last(static_cast<std::size_t>(tokens));
+}
+
 void StreamDesk::follow(const std::string& camera, RefreshPolicyPtr policy) {
   Stream& stream = find(camera);
   if (stream.ahead) drop_ahead(stream);

@@ -23,6 +23,7 @@
 #include "engine/kv/carried_view.h"
 #include "engine/model/families/prompt.h"
 #include "engine/model/model_folder.h"
+#include "engine/past/past.h"
 #include "engine/run/executor.h"
 #include "engine/run/passes.h"
 #include "engine/stream/answer.h"
@@ -77,6 +78,9 @@ class StreamDesk final : public run::WorkSource {
     std::uint32_t epoch = 0;
     /// Bytes of a page, on all devices that share the model; 0, where nobody has a budget of bytes.
     std::int64_t page_bytes = 0;
+    /// How what lies before windows is chosen from, and in which form it lies in the host's memory; its bytes
+    /// and blocks follow from the memory's length.
+    past::PastOptions memory = {};
   };
 
   /// What it is given has to outlive it; the passes write to pages of the book. Throws ModelError for a
@@ -93,6 +97,10 @@ class StreamDesk final : public run::WorkSource {
   /// std::invalid_argument for a camera whose stream is open, and as that.
   std::optional<std::span<const std::int32_t>> restore(const std::string& camera,
                                                        std::span<const RememberedPatch> patches);
+  /// The same stream goes on with patches that have keys, before a window of it is asked: their slots.
+  /// Absent, and nothing has changed, where there is no room, or what it had was given up.
+  std::optional<std::span<const std::int32_t>> restore_more(const std::string& camera,
+                                                            std::span<const RememberedPatch> patches);
   /// Its next windows are placed by this policy; what the one before kept is given up. As
   /// `CameraStream::follow` for an open stream; std::invalid_argument for another.
   void follow(const std::string& camera, RefreshPolicyPtr policy);
@@ -117,9 +125,9 @@ class StreamDesk final : public run::WorkSource {
   }
   /// As `slide`, of patches that the stream's budget has no room for.
   void shorten(const std::string& camera, std::int64_t first);
-  /// Texts of its windows see what lies before these, up to so long before their first patch, from the patches
-  /// on that leave from now on (`WindowMemory`); 0: nothing. Of a policy that keeps keys; of another, nothing is
-  /// there. Such texts are not lent, nor carried.
+  /// Texts of its windows see what lies before these, up to so long before their first patch, from the
+  /// patches on that leave from now on (`WindowMemory`); 0: nothing. Of a policy that keeps keys; of another,
+  /// nothing is there. Such texts are not lent, nor carried.
   void set_memory(const std::string& camera, base::Duration length);
   /// No patch follows. Windows that have no answers yet are told as failed; texts go on.
   void close(const std::string& camera);

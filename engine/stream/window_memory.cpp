@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/past/past.h"
-
 namespace vigil::stream {
 namespace {
 
@@ -16,8 +14,9 @@ constexpr double kBetween = 1.25;
 
 }  // namespace
 
-WindowMemory::WindowMemory(run::Passes& passes, const model::TextConfig& text, base::Duration length)
-    : passes_(passes), text_(text), length_(length) {}
+WindowMemory::WindowMemory(run::Passes& passes, const model::TextConfig& text, past::PastOptions how,
+                           base::Duration length)
+    : passes_(passes), text_(text), how_(std::move(how)), length_(length) {}
 
 void WindowMemory::take(LeavingTokens tokens) noexcept {
   if (tokens.why == Leaving::slid && tokens.view.size() > 0) {
@@ -42,7 +41,7 @@ void WindowMemory::make_past(const model::VisualTokens& patch) {
   const auto groups = static_cast<double>(patch.kept.height() * patch.kept.width());
   // Of keys and values in bf16.
   const double token = 4.0 * text_.num_hidden_layers * text_.num_key_value_heads * text_.head_dim;
-  past::PastOptions options;
+  past::PastOptions options = how_;
   options.host_bytes = static_cast<std::int64_t>((patches + block) * groups * token * kBetween);
   options.block_patches = static_cast<int>(block);
   past_ = passes_.make_past(options);

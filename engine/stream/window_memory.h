@@ -1,5 +1,5 @@
-// What lies before a camera's windows and is seen by their texts: on its way from the stream's pages to a past
-// (engine/past/).
+// What lies before a camera's windows and is seen by their texts: on its way from the stream's pages to a
+// past (engine/past/).
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,24 @@
 #include "base/duration.h"
 #include "engine/kv/view.h"
 #include "engine/model/files/config.h"
+#include "engine/past/past.h"
 #include "engine/run/passes.h"
 #include "engine/run/sequence_past.h"
 #include "engine/stream/page_sink.h"
 
 namespace vigil::stream {
 
-/// Stands before the sink of one stream: takes what slides out of its windows, and passes all of it on. Patches
-/// become part of the past when nobody's window shows them any more (`settle`), so that nothing is seen twice;
-/// until then it holds their pages, which those windows hold, too. What leaves without keys, or because others
-/// wanted the room, is not there.
+/// Stands before the sink of one stream: takes what slides out of its windows, and passes all of it on.
+/// Patches become part of the past when nobody's window shows them any more (`settle`), so that nothing is
+/// seen twice; until then it holds their pages, which those windows hold, too. What leaves without keys, or
+/// because others wanted the room, is not there.
 ///
 /// In the desk's thread. What it makes of the passes has to be over before these.
 class WindowMemory final : public PageSink {
  public:
   /// Of patches that ended up to `length` before the newest one, and of those in the same block as these.
-  WindowMemory(run::Passes& passes, const model::TextConfig& text, base::Duration length);
+  WindowMemory(run::Passes& passes, const model::TextConfig& text, past::PastOptions how,
+               base::Duration length);
 
   void pass_on_to(std::shared_ptr<PageSink> next) { next_ = std::move(next); }
   void set_length(base::Duration length) { length_ = length; }
@@ -66,6 +68,7 @@ class WindowMemory final : public PageSink {
 
   run::Passes& passes_;
   const model::TextConfig& text_;
+  past::PastOptions how_;
   base::Duration length_;
   std::shared_ptr<PageSink> next_;
   std::deque<Waiting> waiting_;

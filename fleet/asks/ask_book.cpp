@@ -48,6 +48,8 @@ memory::Method method_of(cluster::AskMethod method) {
       return memory::Method::compose;
     case cluster::AskMethod::exhaustive:
       return memory::Method::exhaustive;
+    case cluster::AskMethod::clusters:
+      return memory::Method::clusters;
   }
   return memory::Method::windows;
 }

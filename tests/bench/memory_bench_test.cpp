@@ -324,7 +324,8 @@ TEST(PastAsker, AnswersFromTheDiskAndComputesTheSameWindowsAgain) {
   // It is asked again as if nothing had been.
   const PastAsker::Asked again = asker.ask(asking);
   EXPECT_EQ(again.windows.size(), asked.windows.size());
-  EXPECT_EQ(again.answer.found.log_odds, asked.answer.found.log_odds);
+  // Which windows share a pass is the readers' doing, and products of other sizes add up in another order.
+  EXPECT_NEAR(again.answer.found.log_odds, asked.answer.found.log_odds, 1e-4);
   // Of a time of which nothing is there, nothing is computed.
   const PastAsker::Asked nothing = asker.ask({day_camera(0), {kHour, 2 * kHour}, "Is there a car?", ""});
   EXPECT_THAT(nothing.windows, SizeIs(0));

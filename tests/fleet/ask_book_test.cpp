@@ -100,8 +100,7 @@ TEST_F(AskBookTest, AQuestionGoesToTheCacheAsItWasAsked) {
 }
 
 TEST_F(AskBookTest, EachMethodIsTheOneOfItsName) {
-  for (const auto method :
-       {cluster::AskMethod::windows, cluster::AskMethod::compose, cluster::AskMethod::exhaustive}) {
+  for (const auto method : cluster::kAskMethods) {
     cluster::AskQuestion asked = question();
     asked.method = method;
     const PastRequestPtr past = taken(asked);

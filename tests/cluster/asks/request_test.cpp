@@ -63,7 +63,7 @@ TEST(AskRequest, WhatIsWrittenIsReadAsItWas) {
   most.about = "Wer\n?";
   most.max_tokens = 4096;
   most.timeout = 600s;
-  for (const AskMethod method : {AskMethod::windows, AskMethod::compose, AskMethod::exhaustive}) {
+  for (const AskMethod method : kAskMethods) {
     most.method = method;
     EXPECT_EQ(std::get<AskRequest>(parse_request(to_text(AskRequest(most)))), AskRequest(most));
   }

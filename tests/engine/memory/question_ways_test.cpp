@@ -205,6 +205,46 @@ TEST_F(QuestionWaysTest, PagesOfTwoRunsMoveTogether) {
   EXPECT_EQ(found.coverage.gaps, (std::vector<KnownGap>{{after_noon(40, 50), Gap::down}}));
 }
 
+// All of it in one window, by its keys, and in words where a time is wanted.
+TEST_F(QuestionWaysTest, ByClustersAllThatIsRememberedIsOneWindow) {
+  begin_on_disk({{Form::int4, hours(24)}, {Form::embeddings, hours(24)}});
+  see(0, 200);
+  device = [](const Window& window) {
+    auto said = happens(window, 56, 60);
+    if (window.max_tokens > 1) said.answer.text = "At second 57 something stopped.";
+    return said;
+  };
+  ask(1, "When did a car stop?", after_noon(0, 200), Method::clusters);
+  const PastAnswer found = answer();
+  ASSERT_EQ(asked.size(), 2U) << "a look, and words";
+  for (const Window& window : asked) {
+    EXPECT_TRUE(window.what.by_clusters);
+    EXPECT_EQ(shown(window, 0, 200), 200);
+    EXPECT_EQ(forms_of(window), std::vector<Form>{Form::int4}) << "embeddings are no keys";
+  }
+  EXPECT_EQ(asked[0].max_tokens, 1);
+  EXPECT_EQ(asked[0].text, "Did a car stop?");
+  EXPECT_EQ(asked[1].max_tokens, 64);
+  EXPECT_EQ(asked[1].text, "When did a car stop?");
+  EXPECT_EQ(found.found.verdict, Verdict::yes);
+  EXPECT_FALSE(found.found.moment);
+  EXPECT_EQ(found.text, "At 2024-10-04T12:00:57Z something stopped.");
+  EXPECT_EQ(best(found).first, 0);
+  // Of a question for "Yes" or "No", no words; of a "No", none either.
+  asked.clear();
+  ask(2, "Did a car stop?", after_noon(0, 200), Method::clusters);
+  EXPECT_EQ(answer().text, "");
+  ask(3, "When did a car stop?", after_noon(80, 200), Method::clusters);
+  EXPECT_EQ(answer().found.verdict, Verdict::no);
+  EXPECT_EQ(asked.size(), 2U);
+  // The other ways are never by clusters.
+  asked.clear();
+  ask(4, "Did a car stop?", after_noon(0, 200));
+  answer();
+  ASSERT_FALSE(asked.empty());
+  for (const Window& window : asked) EXPECT_FALSE(window.what.by_clusters);
+}
+
 // What was seen first stays, where a clock that was set back says that two were at once.
 TEST_F(QuestionWaysTest, OfWhatOverlapsOneIsShown) {
   begin();

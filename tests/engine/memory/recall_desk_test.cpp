@@ -1,6 +1,7 @@
 // A window of the demo model that has left its camera's stream, and is asked again.
 #include "engine/memory/recall_desk.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/memory/page_maker.h"
@@ -49,6 +51,9 @@ struct RecallDeskTest : ::testing::Test {
   std::vector<FreshPage> pages;
   std::vector<stream::Answer> answers;
   std::uint64_t tickets = 0;
+  /// Tokens before a window that were seen by clusters, at most; and what failed.
+  std::int64_t most_before = 0;
+  std::vector<RecallDesk::News::Failed> failures;
 
   void SetUp() override {
     VIGIL_SKIP_WITHOUT_DEVICE();
@@ -60,12 +65,13 @@ struct RecallDeskTest : ::testing::Test {
 
   /// A camera sees eight patches from so many seconds on, is asked twice, and ends: its pages, and what it
   /// said the second time, when all keys were there.
-  void watch(double begin = 0, const std::string& camera = "gate") {
+  void watch(double begin = 0, const std::string& camera = "gate", std::int64_t count = kPatches) {
     maker->remember(camera,
                     {{"city", camera}, {Form::bf16, Form::fp8, Form::int4, Form::embeddings, Form::sketch}});
     at.desk.open(camera, stream::make_refresh("none"));
-    const auto patches = stream::testing::noise_window(kPatches, 5, 112, 84, kernels::DType::f32, begin);
-    for (std::int64_t i = 0; i < kPatches; ++i) {
+    const auto patches =
+        stream::testing::noise_window(static_cast<int>(count), 5, 112, 84, kernels::DType::f32, begin);
+    for (std::int64_t i = 0; i < count; ++i) {
       const auto seen = transfer.to_device(patches[static_cast<std::size_t>(i)]);
       std::const_pointer_cast<model::VisualTokens>(seen)->standing_out = standing_out(i, seen->kept);
       at.desk.append(camera, seen,
@@ -73,7 +79,7 @@ struct RecallDeskTest : ::testing::Test {
     }
     for (int time = 0; time < 2; ++time) {
       stream::Asking asking;
-      asking.patches = {0, kPatches};
+      asking.patches = {0, count};
       for (const auto& question : questions) asking.questions.push_back({question, {}});
       const stream::WindowId id = at.desk.ask(camera, std::move(asking));
       stream::DeskNews news = at.work();
@@ -112,24 +118,33 @@ struct RecallDeskTest : ::testing::Test {
     return recalling;
   }
   /// What is said of the past; nothing if it failed.
-  std::vector<stream::Answer> ask(const Recalling& recalling) {
+  std::vector<stream::Answer> ask(const Recalling& recalling) { return ask(recalling, recalls, at.desk); }
+  std::vector<stream::Answer> ask(const Recalling& recalling, RecallDesk& of, stream::StreamDesk& desk) {
     const std::uint64_t ticket = ++tickets;
-    const auto refusal = recalls.ask(ticket, recalling);
+    const auto refusal = of.ask(ticket, recalling);
     EXPECT_FALSE(refusal) << refusal->reason;
     if (refusal) return {};
-    while (recalls.open() > 0) {
-      if (!at.desk.due()) break;
-      at.desk.work({at.clock.now()});
-      const stream::DeskNews news = at.desk.take_news();
-      for (const auto& each : news.answered) EXPECT_TRUE(recalls.answered(each));
-      for (const auto& each : news.failed) EXPECT_TRUE(recalls.failed(each));
-      for (const auto& each : news.told) EXPECT_TRUE(recalls.told(each));
+    while (of.open() > 0) {
+      if (of.due()) {
+        of.work({});
+        most_before = std::max(most_before, desk.window_memory().tokens);
+      } else if (desk.due()) {
+        desk.work({at.clock.now()});
+      } else {
+        break;
+      }
+      const stream::DeskNews news = desk.take_news();
+      for (const auto& each : news.forgotten) EXPECT_TRUE(of.forgotten(each));
+      for (const auto& each : news.answered) EXPECT_TRUE(of.answered(each));
+      for (const auto& each : news.failed) EXPECT_TRUE(of.failed(each));
+      for (const auto& each : news.told) EXPECT_TRUE(of.told(each));
       // Of answers that were whole with their first token.
-      const stream::DeskNews more = at.desk.take_news();
-      for (const auto& each : more.told) EXPECT_TRUE(recalls.told(each));
+      const stream::DeskNews more = desk.take_news();
+      for (const auto& each : more.told) EXPECT_TRUE(of.told(each));
     }
-    RecallDesk::News news = recalls.take_news();
-    EXPECT_EQ(recalls.open(), 0U);
+    RecallDesk::News news = of.take_news();
+    EXPECT_EQ(of.open(), 0U);
+    for (auto& each : news.failed) failures.push_back(std::move(each));
     if (news.answered.empty()) return {};
     EXPECT_EQ(news.answered[0].first, ticket);
     return std::move(news.answered[0].second);
@@ -271,6 +286,107 @@ TEST_F(RecallDeskTest, SketchesAreAskedAsTheTokensThatTheyHave) {
     patch.kept = base::GridMask::none(patch.kept.height(), patch.kept.width());
   gap.pages[1].values.clear();
   EXPECT_EQ(ask(gap).size(), questions.size());
+}
+
+TEST_F(RecallDeskTest, ByClustersTheNewestSecondsAreAWindow) {
+  watch();
+  Recalling clusters = all(Form::bf16);
+  clusters.by_clusters = true;
+  const std::vector<stream::Answer> said = ask(clusters), whole = ask(all(Form::bf16));
+  ASSERT_EQ(said.size(), questions.size());
+  EXPECT_EQ(most_before, 0) << "all of it is the window";
+  for (std::size_t i = 0; i < said.size(); ++i)
+    EXPECT_NEAR(said[i].probability_yes, whole[i].probability_yes, 1e-5);
+}
+
+TEST_F(RecallDeskTest, ByClustersWhatIsBeforeIsSeenAsIsChosen) {
+  watch(0, "gate", 14);
+  Recalling clusters = all(Form::bf16);
+  clusters.by_clusters = true;
+  const std::int64_t free = at.free_pages();
+  std::int64_t before = 0;
+  for (std::size_t page = 0, patch = 0; page < pages.size(); ++page)
+    for (const history::PatchInfo& each : pages[page].info.patches)
+      if (patch++ < 6) before += each.kept.count();
+  // As a camera's own window with a memory: where all is chosen, by the same keys at the same places.
+  stream::StreamDesk::Options options;
+  options.memory.method = "all";
+  stream::StreamDesk seeing(*at.model->folder, at.model->prompts, at.model->book, at.passes, options);
+  RecallDesk of_all(seeing, mover, transfer, demo_model()->config);
+  const std::vector<stream::Answer> said = ask(clusters, of_all, seeing);
+  ASSERT_EQ(said.size(), questions.size());
+  EXPECT_EQ(most_before, before);
+  const auto of_a_camera = [&](base::Duration length) {
+    seeing.open("live", stream::make_refresh("none"));
+    seeing.set_memory("live", length);
+    for (const auto& patch : stream::testing::noise_window(14, 5))
+      seeing.append("live", transfer.to_device(patch));
+    stream::DeskNews news;
+    for (const std::int64_t first : {0, 6}) {
+      seeing.slide("live", first);
+      stream::Asking asking;
+      asking.patches = {first, 14};
+      for (const auto& question : questions) asking.questions.push_back({question, {}});
+      const stream::WindowId id = seeing.ask("live", std::move(asking));
+      while (seeing.due()) seeing.work({at.clock.now()});
+      news = seeing.take_news();
+      seeing.done(id);
+    }
+    seeing.close("live");
+    return news.answered.at(0).answers;
+  };
+  const auto live = of_a_camera(std::chrono::minutes(1)), without = of_a_camera(base::Duration(0));
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    EXPECT_NEAR(said[i].probability_yes, live[i].probability_yes, 0.002) << "but for bf16";
+    EXPECT_GT(said[i].tokens.size(), 0U);
+  }
+  EXPECT_GT(std::abs(live[0].probability_yes - without[0].probability_yes), 0.002);
+  // As the engine has it.
+  EXPECT_EQ(ask(clusters).size(), questions.size());
+  EXPECT_THAT(failures, ::testing::IsEmpty());
+  EXPECT_EQ(at.free_pages(), free);
+}
+
+TEST_F(RecallDeskTest, ByClustersWhatCannotBeSeenFailsAndLeavesNothing) {
+  watch(0, "gate", 14);
+  const std::int64_t free = at.free_pages();
+  Recalling clusters = all(Form::int4);
+  clusters.by_clusters = true;
+  clusters.pages[1] = recalled(pages[1], Form::embeddings);
+  auto refusal = recalls.ask(++tickets, clusters);
+  ASSERT_TRUE(refusal);
+  EXPECT_FALSE(refusal->is_busy);
+  EXPECT_EQ(refusal->reason, "of what is to be seen by clusters there are no keys");
+  // Bytes that are too few are seen when their page comes.
+  clusters.pages[1] = recalled(pages[1], Form::int4);
+  clusters.pages[1].values[0].bytes = clusters.pages[1].values[0].bytes.first(100);
+  EXPECT_THAT(ask(clusters), ::testing::IsEmpty());
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_THAT(failures[0].reason, ::testing::HasSubstr("100 bytes"));
+  EXPECT_FALSE(failures[0].is_busy);
+  // Its memory has no room: an answer without it would be about something else.
+  Recalling sound = all(Form::int4);
+  sound.by_clusters = true;
+  ASSERT_FALSE(recalls.ask(++tickets, sound));
+  recalls.work({});
+  EXPECT_TRUE(recalls.forgotten({std::to_string(tickets) + "#past", "no memory"}));
+  EXPECT_FALSE(recalls.forgotten({"gate", "no memory"}));
+  const RecallDesk::News news = recalls.take_news();
+  ASSERT_EQ(news.failed.size(), 1U);
+  EXPECT_TRUE(news.failed[0].is_busy);
+  EXPECT_EQ(recalls.open(), 0U);
+  // And where somebody keeps all of the cache.
+  {
+    const auto claim = at.model->book.claim(at.free_pages());
+    EXPECT_THAT(ask(sound), ::testing::IsEmpty());
+    EXPECT_TRUE(failures.back().is_busy);
+  }
+  // Given up before its first page has come.
+  ASSERT_FALSE(recalls.ask(++tickets, sound));
+  recalls.give_up(tickets);
+  EXPECT_EQ(recalls.open(), 0U);
+  EXPECT_FALSE(recalls.due());
+  EXPECT_EQ(at.free_pages(), free);
 }
 
 TEST_F(RecallDeskTest, APartOfAPageIsEnough) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <random>
 #include <stdexcept>
 #include <vector>
@@ -200,11 +201,50 @@ TEST(SearchTest, WhatCannotBeReadCostsALook) {
 }
 
 TEST(SearchTest, NothingToLookAtIsNo) {
-  for (const Method method : {Method::windows, Method::compose, Method::exhaustive}) {
+  for (const Method method : {Method::windows, Method::compose, Method::exhaustive, Method::clusters}) {
     const Searched none = look_through({}, {.method = method}, [](const Look&) { return 9.0; });
     EXPECT_EQ(none.result.verdict, Verdict::no);
     EXPECT_TRUE(none.rounds.empty());
   }
+}
+
+TEST(SearchTest, ByClustersLongStretchesAreLookedAtAsTheyAre) {
+  const std::vector<SearchedPage> pages = an_hour();
+  std::int64_t tokens = 0, patches = 0;
+  for (const SearchedPage& page : pages)
+    for (const SearchedPage::Patch& patch : page.patches) tokens += patch.tokens, ++patches;
+  const Happens event{3000, 3010};
+  const auto log_odds = [&](const Look& look) {
+    EXPECT_TRUE(look.by_clusters);
+    EXPECT_FALSE(look.is_brief);
+    return event.log_odds(look, pages);
+  };
+  const Searched once = look_through(pages, {.method = Method::clusters, .finds_moment = true}, log_odds);
+  EXPECT_EQ(once.rounds, std::vector<std::size_t>{1}) << "no moment is looked for";
+  EXPECT_EQ(once.result.tokens, tokens);
+  EXPECT_EQ(once.result.verdict, Verdict::yes);
+  EXPECT_FALSE(once.result.moment);
+  // Stretches of so many tokens follow each other, and each patch is in one.
+  const std::int64_t most = tokens / 4 + 1;
+  const Searched parts = look_through(pages, {.method = Method::clusters, .cluster_tokens = most}, log_odds);
+  ASSERT_GE(parts.looks.size(), 4U);
+  EXPECT_LE(parts.looks.size(), 5U);
+  std::int64_t seen = 0, last = std::numeric_limits<std::int64_t>::min();
+  for (const Look& look : parts.looks) {
+    std::int64_t own = 0;
+    for (const Slice& slice : look.slices)
+      for (std::size_t i = slice.first; i < slice.last; ++i, ++seen) {
+        const SearchedPage::Patch& patch = pages[slice.page].patches[i];
+        EXPECT_GE(patch.wall.from, last);
+        last = patch.wall.from;
+        own += patch.tokens;
+      }
+    EXPECT_LE(own, most);
+  }
+  EXPECT_EQ(seen, patches);
+  EXPECT_EQ(parts.result.tokens, tokens);
+  EXPECT_EQ(parts.result.verdict, Verdict::yes);
+  EXPECT_LE(parts.result.windows.front().wall.from, 3010 * 1'000'000'000LL + pages[0].patches[0].wall.from);
 }
 
 TEST(SearchTest, WhereNothingStandsOutWindowsAllOverAreLookedAt) {

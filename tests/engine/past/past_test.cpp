@@ -109,11 +109,12 @@ struct Asked {
   /// The logits after the question, whose pages are these; with two, of two questions in one pass, of which
   /// the second sees other pages.
   std::vector<std::vector<float>> ask(const std::vector<std::span<const std::int32_t>>& keys,
-                                      const model::Attend& attend) {
+                                      const model::Attend& attend, run::SequencePast* before = nullptr) {
     const auto tokens = counted(7, kQuestion);
     std::vector<std::vector<std::int32_t>> own;
     run::Pass pass;
     pass.attend = &attend;
+    if (before != nullptr) pass.before.push_back({0, before, kPast + kWindow});
     for (const auto& each : keys) {
       own.push_back(counted(static_cast<std::int32_t>(each.size()) - kQuestion, kQuestion));
       pass.rows.push_back({tokens, {}});
@@ -178,6 +179,55 @@ TEST(PastTest, AllOfItIsFullAttention) {
       EXPECT_EQ(attend.counted(0).share(), 1);
       EXPECT_EQ(attend.counted(0).of, kLayers * 6 * kPast);
     }
+}
+
+// As whoever has streams sees it (run::Passes).
+TEST(PastTest, PassesSeeWhatIsBeforeASegment) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
+  for (const int ranks : {1, 2}) {
+    if (tests_on_gpu() && kernels::cuda_devices() < ranks) continue;
+    Asked asked(ranks);
+    const std::vector<float> whole = asked.ask({asked.slots()}, model::full_attention())[0];
+    const std::vector<float> other = asked.ask({asked.seen()}, model::full_attention())[0];
+    const auto past = asked.passes.make_past(everything("all"));
+    EXPECT_EQ(past->tokens(), 0);
+    for (std::int32_t first = 0; first < kPast; first += 10)
+      past->append(asked.slots().subspan(static_cast<std::size_t>(first), 10), counted(first, 10));
+    past->lay();
+    EXPECT_EQ(past->tokens(), kPast);
+    EXPECT_EQ(past->patches(), std::vector<int>{9});
+    EXPECT_GT(past->host_bytes(), 0);
+    EXPECT_GT(past->device_bytes(), 0);
+    const auto seen = asked.ask({asked.seen()}, model::full_attention(), past.get())[0];
+    EXPECT_LT(off(whole, seen), kOff) << ranks;
+    // And none of it in the next pass.
+    EXPECT_EQ(off(other, asked.ask({asked.seen()}, model::full_attention())[0]), 0);
+  }
+}
+
+TEST(PastTest, WhatIsThereMovesWhenItsRoomGrows) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
+  Asked asked;
+  PastOptions options = everything();
+  options.block_patches = 4;
+  Past past(asked.streams[0], asked.model.folder->config.text, asked.model.parts[0]->pages.layout(), options);
+  const std::int64_t first_room = past.host_bytes();
+  EXPECT_LT(first_room, options.host_bytes);
+  std::vector<std::int32_t> keys;
+  while (past.host_bytes() < 4 * first_room) {
+    ASSERT_LT(past.tokens(), 100 * kPast) << "never full";
+    for (std::int32_t first = 0; first < kPast; first += 10) {
+      const auto slots = asked.slots().subspan(static_cast<std::size_t>(first), 10);
+      past.append(asked.streams[0], asked.model.parts[0]->pages, slots, counted(first, 10));
+      keys.insert(keys.end(), slots.begin(), slots.end());
+    }
+    past.lay(asked.streams[0]);
+  }
+  EXPECT_EQ(past.tokens(), static_cast<std::int64_t>(keys.size())) << "nothing was forgotten";
+  keys.insert(keys.end(), asked.seen().begin(), asked.seen().end());
+  PastAttend attend;
+  attend.add(asked.seen(), std::vector<Past*>{&past}, 0);
+  EXPECT_LT(off(asked.ask({keys}, model::full_attention())[0], asked.ask({asked.seen()}, attend)[0]), kOff);
 }
 
 TEST(PastTest, InBf16TheRoundingOfSumsAloneDiffers) {

@@ -1,5 +1,6 @@
 #include "engine/run/guard.h"
 
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/past/past.h"
 #include "engine/run/passes.h"
 #include "engine/run/vision_encoder.h"
 #include "kernels/device/error.h"
@@ -25,10 +27,30 @@ struct FailingEncoder final : VisionEncoder {
 };
 
 template <typename Error>
+struct FailingPast final : SequencePast {
+  explicit FailingPast(Error thrown) : error(std::move(thrown)) {}
+  void append(std::span<const std::int32_t>, std::span<const std::int32_t>) override { throw error; }
+  void lay() override { throw error; }
+  void forget_block() override { throw error; }
+  std::int64_t tokens() const override { return 11; }
+  std::vector<int> patches() const override { return {2, 1}; }
+  std::int64_t host_bytes() const override { return 22; }
+  std::int64_t device_bytes() const override { return 33; }
+  Error error;
+};
+
+template <typename Error>
 struct FailingPasses final : Passes {
   explicit FailingPasses(Error thrown, bool* settled_by_call = nullptr)
       : error(std::move(thrown)), settled(settled_by_call) {}
-  void run(const Pass&) override { throw error; }
+  void run(const Pass& pass) override {
+    if (pass.before.empty()) throw error;
+    // The past that it has made, and no guard of it.
+    dynamic_cast<FailingPast<Error>&>(*pass.before.at(0).past).append({}, {});
+  }
+  std::unique_ptr<SequencePast> make_past(const past::PastOptions&) override {
+    return std::make_unique<FailingPast<Error>>(error);
+  }
   std::span<const float> key_distances(const Pass&) override { throw error; }
   std::int32_t likeliest(std::size_t i) const override { return static_cast<std::int32_t>(i) + 40; }
   std::span<const model::Candidate> likeliest(std::size_t, std::size_t) override { throw error; }
@@ -51,6 +73,13 @@ void expect(const Error& error) {
   const auto passes = guarded(std::unique_ptr<Passes>(new FailingPasses<Error>(error)), streams);
   EXPECT_THROW(encoder->encode({}), Expected);
   EXPECT_THROW(passes->run({}), Expected);
+  const auto past = passes->make_past({});
+  EXPECT_THROW(past->append({}, {}), Expected);
+  EXPECT_THROW(past->lay(), Expected);
+  EXPECT_THROW(past->forget_block(), Expected);
+  Pass pass;
+  pass.before.push_back({0, past.get(), 0});
+  EXPECT_THROW(passes->run(pass), Expected);
   EXPECT_THROW(passes->key_distances({}), Expected);
   EXPECT_THROW(passes->likeliest(0, 2), Expected);
   EXPECT_THROW(passes->logits(0), Expected);
@@ -89,6 +118,11 @@ TEST(Guard, WhatDoesNotComputeIsPassedOn) {
   EXPECT_EQ(encoder->frames_per_patch(), 2);
   EXPECT_EQ(encoder->frame_size({30, 40}).height, 40);
   EXPECT_EQ(passes->likeliest(2), 42);
+  const auto past = passes->make_past({});
+  EXPECT_EQ(past->tokens(), 11);
+  EXPECT_EQ(past->patches(), (std::vector<int>{2, 1}));
+  EXPECT_EQ(past->host_bytes(), 22);
+  EXPECT_EQ(past->device_bytes(), 33);
   passes->settle();
   EXPECT_TRUE(settled);
 }

@@ -86,7 +86,8 @@ inline std::int32_t token_after(const model::ModelFolder& folder, std::uint64_t 
 
 /// What slid out of a camera's windows, in full.
 struct SimulatedPast final : run::SequencePast {
-  SimulatedPast(std::function<Fingerprint(std::int32_t)> read, int block) : read_(std::move(read)), of_block(block) {}
+  SimulatedPast(std::function<Fingerprint(std::int32_t)> read, int block)
+      : read_(std::move(read)), of_block(block) {}
 
   void append(std::span<const std::int32_t> slots, std::span<const std::int32_t> times) override {
     if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
