@@ -15,7 +15,9 @@ namespace vigil::past {
 
 /// out = attention of a layer's queries to the keys of their plan and to the fetched ones of their segment's
 /// past, in one softmax (kernels::listed_attention); of a segment without a past, to the plan's alone. Each
-/// layer is asked when its queries are there.
+/// layer is asked when its queries are there; or, where a past wants that (`PastOptions::ahead`), all but the
+/// first one layer ahead by what these are guessed to be (`model::Attend::ahead`): what it needs is brought on a
+/// stream of its own while the layer before computes.
 ///
 /// What is fetched lies in lists of one length for all segments of a pass. Made for one pass after the other:
 /// `clear`, `add`, and then whoever runs it. Each part of a model has a list of pasts and working memory of
@@ -37,6 +39,12 @@ class PastAttend final : public model::Attend {
   void attend(kernels::Stream& stream, int rank, int layer, kernels::ConstMatrix q,
               const kernels::KvLayer& kv, const kernels::PagedPlan& plan, float scale,
               kernels::Matrix out) const override;
+  bool looks_ahead() const override;
+  void ahead(kernels::Stream& stream, int rank, int layer, kernels::ConstMatrix q,
+             const kernels::PagedPlan& plan, float scale) const override;
+
+  /// Waits for what it has brought, for whoever gives pasts away after an exception. Throws DeviceError.
+  void settle() const;
 
   /// Tokens over all layers, KV heads and segments with a past, since it was made, of one part.
   struct Counted {
@@ -53,12 +61,19 @@ class PastAttend final : public model::Attend {
     std::vector<Past*> parts;
     std::int32_t now = 0;
   };
+  /// What was fetched for a layer.
+  struct Lists;
   /// Of one part.
   struct Work;
 
   const Sequence* find(const kernels::AttentionSegment& segment) const;
-  void tally(const kernels::Stream& stream, Work& work, const Past& past, std::int64_t sequence,
-             std::int64_t kv_heads) const;
+  /// Tokens that the lists of these segments have room for; 0: none has a past.
+  std::int64_t capacity_of(std::span<const kernels::AttentionSegment> segments, int rank) const;
+  /// Brings what these queries choose.
+  void fetch(kernels::Stream& stream, Work& work, Lists& to, int rank, int layer, kernels::ConstMatrix q,
+             const kernels::PagedPlan& plan, float scale) const;
+  void tally(const kernels::Stream& stream, Work& work, const Lists& lists, const Past& past,
+             std::int64_t sequence, std::int64_t kv_heads) const;
 
   std::int64_t room_;
   bool counts_ = false;

@@ -63,13 +63,16 @@ void PassRunner::on_all(const std::function<void(Lane&)>& body) {
 }
 
 void PassRunner::settle() noexcept {
-  for (const Lane& lane : lanes_) {
+  const auto quietly = [](const auto& wait) {
     try {
-      lane.stream.synchronize();
+      wait();
     } catch (const std::exception&) {
-      continue;
+      // An error of a device is told by the next pass.
+      return;
     }
-  }
+  };
+  for (const Lane& lane : lanes_) quietly([&] { lane.stream.synchronize(); });
+  quietly([&] { past_attend_.settle(); });
 }
 
 std::unique_lock<std::mutex> PassRunner::submission() {

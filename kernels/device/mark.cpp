@@ -27,6 +27,10 @@ void Mark::wait() const {
   if (mark_) mark_->wait();
 }
 
+void Mark::hold(const Stream& stream) const {
+  if (mark_ && stream.kind() == DeviceKind::cuda) mark_->hold(stream.cuda_queue());
+}
+
 #else
 
 struct CudaMark {};
@@ -40,6 +44,8 @@ bool Mark::is_reached() const {
 }
 
 void Mark::wait() const {}
+
+void Mark::hold(const Stream& /*stream*/) const {}
 
 #endif
 

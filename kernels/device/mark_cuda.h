@@ -29,6 +29,10 @@ struct CudaMark {
     check_cuda(status, "event");
     return true;
   }
+  void hold(const CudaQueue& queue) const {
+    queue.bind();
+    check_cuda(cudaStreamWaitEvent(queue.stream(), event), "event");
+  }
   void wait() const { check_cuda(cudaEventSynchronize(event), "event"); }
 
   cudaEvent_t event = nullptr;

@@ -106,8 +106,8 @@ TEST(MarkTest, TellsWhenWhatWasSubmittedIsDone) {
     none = std::move(done);
     ASSERT_TRUE(std::equal(sent.begin(), sent.end(), reinterpret_cast<const std::uint8_t*>(to.get())));
     std::rotate(sent.begin(), sent.begin() + 1, sent.end());
-    // What is written next has to wait for what is read.
-    follow(work, copies);
+    // What is written next has to wait for what is read, and for nothing else.
+    none.hold(work);
   }
   copies.synchronize();
   work.synchronize();

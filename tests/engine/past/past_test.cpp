@@ -205,6 +205,73 @@ TEST(PastTest, PassesSeeWhatIsBeforeASegment) {
   }
 }
 
+// Brought a layer ahead, by what the next layer's queries are guessed to be: where all is chosen, that is no
+// guess.
+TEST(PastTest, ALayerAheadAllOfItIsFullAttention) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
+  Asked asked;
+  const std::vector<float> whole = asked.ask({asked.slots()}, model::full_attention())[0];
+  for (const std::string method : {"all", "resv-pooled", "resv-still"}) {
+    PastOptions options = everything(method);
+    options.ahead = true;
+    const auto pasts = asked.pasts(options);
+    PastAttend attend;
+    EXPECT_FALSE(attend.looks_ahead()) << "nobody has a past";
+    attend.add(asked.seen(), parts_of(pasts), kPast + kWindow);
+    EXPECT_TRUE(attend.looks_ahead());
+    attend.count();
+    // And again: nothing of the pass before is taken for this one's.
+    for (int pass = 0; pass < 2; ++pass)
+      EXPECT_LT(off(whole, asked.ask({asked.seen()}, attend)[0]), kOff) << method;
+    EXPECT_EQ(attend.counted(0).share(), 1);
+  }
+}
+
+/// Notes what a layer was asked with, and what its guess was.
+struct Listening final : model::Attend {
+  explicit Listening(const model::Attend& to) : inner(to) {}
+  void attend(kernels::Stream& stream, int rank, int layer, kernels::ConstMatrix q, const kernels::KvLayer& kv,
+              const kernels::PagedPlan& plan, float scale, kernels::Matrix out) const override {
+    calls.push_back("attend " + std::to_string(layer));
+    inner.attend(stream, rank, layer, q, kv, plan, scale, out);
+  }
+  bool looks_ahead() const override { return inner.looks_ahead(); }
+  void ahead(kernels::Stream& stream, int rank, int layer, kernels::ConstMatrix q,
+             const kernels::PagedPlan& plan, float scale) const override {
+    calls.push_back("ahead " + std::to_string(layer));
+    inner.ahead(stream, rank, layer, q, plan, scale);
+  }
+  const model::Attend& inner;
+  mutable std::vector<std::string> calls;
+};
+
+TEST(PastTest, ALayerAheadSomeOfItIsChosenByGuesses) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
+  Asked asked;
+  PastOptions options{.method = "resv-pooled"};
+  const auto pasts = asked.pasts(options);
+  options.ahead = true;
+  const auto guessing = asked.pasts(options);
+  PastAttend own, guessed;
+  own.add(asked.seen(), parts_of(pasts), kPast + kWindow);
+  guessed.add(asked.seen(), parts_of(guessing), kPast + kWindow);
+  EXPECT_FALSE(own.looks_ahead());
+  own.count();
+  guessed.count();
+  const Listening listening(guessed);
+  const std::vector<float> by_own = asked.ask({asked.seen()}, own)[0];
+  const std::vector<float> by_guesses = asked.ask({asked.seen()}, listening)[0];
+  EXPECT_EQ(listening.calls, (std::vector<std::string>{"ahead 1", "attend 0", "ahead 2", "attend 1", "attend 2"}));
+  // Once for each layer: what was brought ahead is not brought again.
+  EXPECT_EQ(guessed.counted(0).of, own.counted(0).of);
+  EXPECT_GT(guessed.counted(0).fetched, 0);
+  EXPECT_LT(guessed.counted(0).share(), 1);
+  // A guess of this model's queries is near, and it is a guess.
+  const std::vector<float> nothing = asked.ask({asked.seen()}, model::full_attention())[0];
+  EXPECT_LT(off(by_own, by_guesses), off(by_own, nothing));
+  EXPECT_GT(off(by_own, by_guesses), 0);
+}
+
 TEST(PastTest, WhatIsThereMovesWhenItsRoomGrows) {
   VIGIL_SKIP_WITHOUT_DEVICE();
   Asked asked;
