@@ -9,7 +9,6 @@
 #include "engine/kv/retrieval/selection.h"
 #include "engine/model/language/positions.h"
 #include "kernels/gather/gather.h"
-#include "kernels/packed_kv/packed_kv.h"
 #include "kernels/paged_keys/paged_keys.h"
 
 namespace vigil::past {
@@ -273,29 +272,25 @@ ByteRing::Range Past::make_room(Stream& stream, std::int64_t bytes) {
 }
 
 void Past::pack(Stream& stream, const std::vector<Order>& orders) {
-  std::vector<std::int32_t> all;
-  for (const Order& order : orders) all.insert(all.end(), order.tokens.begin(), order.tokens.end());
-  slots_.assign(stream, all);
-  const kernels::KvLayers from = staged();
-  const auto element = static_cast<std::int64_t>(kernels::size_of(shape_.dtype));
-  const std::int32_t* slots = slots_.data();
+  std::vector<std::int32_t> tokens;
+  std::vector<kernels::ClusterToPack> clusters;
   for (std::size_t layer = 0; layer < orders.size(); ++layer) {
+    const Order& order = orders[layer];
     const Layer& of = layers_[layer];
-    const std::size_t first = of.counts.size() - orders[layer].counts.size();
-    for (std::size_t unit = first; unit < of.counts.size(); ++unit) {
-      const PackedShape piece{options_.form, 1, 1, shape_.head_dim, of.counts[unit]};
-      for (std::int64_t head = 0; head < shape_.kv_heads; ++head) {
-        kernels::KvLayers one = from;
-        one.first.base = static_cast<std::byte*>(from.first.base) +
-                         (static_cast<std::int64_t>(layer) * from.stride + head * shape_.head_dim) * element;
-        one.first.kv_heads = 1;
-        one.count = 1;
-        kernels::pack_kv(stream, one, {slots, 0}, piece, 0, 0,
-                         bytes_.get() + of.begins[unit] + head * piece.bytes());
-      }
-      slots += of.counts[unit];
+    auto first = static_cast<std::int32_t>(tokens.size());
+    std::size_t unit = of.begins.size() - order.counts.size();
+    for (const std::int32_t count : order.counts) {
+      clusters.push_back({of.begins[unit++], first, count, static_cast<std::int32_t>(layer)});
+      first += count;
     }
+    tokens.insert(tokens.end(), order.tokens.begin(), order.tokens.end());
   }
+  slots_.assign(stream, tokens);
+  packed_.assign(stream, clusters);
+  kernels::pack_clusters(stream, staged(),
+                         {slots_.data(), static_cast<std::int64_t>(tokens.size()), packed_.data(),
+                          static_cast<std::int64_t>(clusters.size())},
+                         options_.form, bytes_.get());
 }
 
 void Past::reserve_units(const Stream& stream) {

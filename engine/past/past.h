@@ -18,6 +18,7 @@
 #include "kernels/device/buffer.h"
 #include "kernels/device/host_buffer.h"
 #include "kernels/fetch_clusters/fetch_clusters.h"
+#include "kernels/fetch_clusters/pack_clusters.h"
 #include "kernels/rope/rope.h"
 
 namespace vigil::past {
@@ -191,6 +192,8 @@ class Past {
   std::int64_t turn_rows_ = 0;
   kernels::Buffer keys_;
   kernels::DeviceArray<std::int32_t> slots_, rows_;
+  /// Those of the open block, of all layers, as they were packed last.
+  kernels::DeviceArray<kernels::ClusterToPack> packed_;
 };
 
 }  // namespace vigil::past
