@@ -1,11 +1,13 @@
 // What it takes to bring chosen clusters from the host's memory to the GPU, beside one plain copy of as many
 // bytes and cudaMemcpyBatchAsync of the same pieces, and to attend to them then, beside a copy on the device
-// that reads as many bytes. One JSON object a line; medians.
+// that reads as many bytes; and to pack clusters into the host's memory, beside one plain copy of as many
+// bytes and a call of pack_kv for each cluster and head. One JSON object a line; medians.
 //
 //   bench_fetch_clusters_cuda
 //
 // A layer of V-Rex's frame: 8 KV heads of 128, 32,768 tokens on the host in clusters of so many tokens each,
-// about a third of which each head has chosen, others for each; 40 query rows a KV head.
+// about a third of which each head has chosen, others for each; 40 query rows a KV head. Packed are four
+// layers of 2,048 tokens of a cache in bf16, as a past has them of its open block.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -21,6 +23,7 @@
 #include "kernels/device/cuda_timer.h"
 #include "kernels/device/host_buffer.h"
 #include "kernels/fetch_clusters/fetch_clusters.h"
+#include "kernels/fetch_clusters/pack_clusters.h"
 #include "kernels/random/random.h"
 
 namespace {
@@ -141,6 +144,62 @@ void fetch(Stream& stream, HostMemory& host, PackedForm form, std::int32_t token
   std::fflush(stdout);
 }
 
+/// Clusters of `tokens` each of a block of some layers, whose tokens lie in no order, to the host.
+void pack(Stream& stream, HostMemory& host, PackedForm form, std::int32_t tokens) {
+  constexpr std::int64_t kLayers = 4, kBlockTokens = 2048, kRow = kHeads * kDim;
+  const std::int64_t of_layer = kBlockTokens / tokens;
+  const PackedShape shape{form, 1, 1, kDim, tokens};
+  const std::int64_t piece = (kHeads * shape.bytes() + 127) / 128 * 128;
+  const std::int64_t bytes = kLayers * of_layer * piece;
+  const HostBytes memory = host.take(static_cast<std::size_t>(bytes));
+  const Buffer cache(stream, static_cast<std::size_t>(kBlockTokens * kLayers * 2 * kRow) * 2);
+  fill_random(stream, dense(cache.data(), DType::bf16, kBlockTokens * kLayers * 2, kRow), 6, 1);
+  const KvLayers from{{cache.data(), DType::bf16, kBlockTokens, kLayers * 2 * kRow, kRow, 1, kHeads, kDim},
+                      kLayers,
+                      2 * kRow};
+  std::vector<std::int32_t> slots;
+  std::vector<ClusterToPack> clusters;
+  for (std::int32_t layer = 0; layer < kLayers; ++layer)
+    for (std::int64_t i = 0; i < kBlockTokens; ++i) {
+      if (i % tokens == 0)
+        clusters.push_back({static_cast<std::int64_t>(clusters.size()) * piece,
+                            static_cast<std::int32_t>(slots.size()), tokens, layer});
+      slots.push_back(static_cast<std::int32_t>(i * 77 % kBlockTokens));
+    }
+  const DeviceArray<std::int32_t> slots_there(stream, slots);
+  const DeviceArray<ClusterToPack> clusters_there(stream, clusters);
+  const double packed = median_seconds(stream, [&](int) {
+    pack_clusters(stream, from,
+                  {slots_there.data(), static_cast<std::int64_t>(slots.size()), clusters_there.data(),
+                   static_cast<std::int64_t>(clusters.size())},
+                  form, memory.get());
+  });
+  const double each = median_seconds(stream, [&](int) {
+    for (const ClusterToPack& cluster : clusters)
+      for (std::int64_t head = 0; head < kHeads; ++head) {
+        KvLayers one = from;
+        one.first.base = cache.as<bf16>() + cluster.layer * from.stride + head * kDim;
+        one.first.kv_heads = one.count = 1;
+        pack_kv(stream, one, {slots_there.data() + cluster.first, 0}, shape, 0, 0,
+                memory.get() + cluster.begin + head * shape.bytes());
+      }
+  });
+  const Buffer raw(stream, static_cast<std::size_t>(bytes));
+  const double copied = median_seconds(stream, [&](int) {
+    check_cuda(cudaMemcpyAsync(memory.get(), raw.data(), static_cast<std::size_t>(bytes),
+                               cudaMemcpyDeviceToHost, stream.cuda_queue().stream()),
+               "copy");
+  });
+  std::printf(R"({"pack": "%s", "tokens_a_cluster": %d, "clusters": %zu, "bytes": %ld, "pack_us": %.1f, )"
+              R"("one_by_one_us": %.1f, "copy_us": %.1f, "pack_gb_s": %.1f, "copy_gb_s": %.1f, )"
+              R"("share_of_copy": %.3f})"
+              "\n",
+              name_of(form), tokens, clusters.size(), static_cast<long>(bytes), packed * 1e6, each * 1e6,
+              copied * 1e6, static_cast<double>(bytes) / packed / 1e9,
+              static_cast<double>(bytes) / copied / 1e9, copied / packed);
+  std::fflush(stdout);
+}
+
 /// `asked` queries over `paged` keys in pages and lists of `listed` keys; without lists by paged_attention,
 /// too.
 void attend(Stream& stream, std::int64_t sequences, std::int64_t asked, std::int64_t paged,
@@ -215,6 +274,8 @@ int run() {
   HostMemory host(stream, std::uint64_t{4} << 30U);
   for (const PackedForm form : {PackedForm::fp8, PackedForm::int4, PackedForm::bf16})
     for (const std::int32_t tokens : {8, 16, 32, 64}) fetch(stream, host, form, tokens);
+  for (const PackedForm form : {PackedForm::fp8, PackedForm::int4, PackedForm::bf16})
+    for (const std::int32_t tokens : {1, 8, 64, 512}) pack(stream, host, form, tokens);
   for (const int multiprocessors : {2, 4, 6, 8, 12, 16}) {
     stream.take_multiprocessors(multiprocessors);
     std::printf(R"({"multiprocessors": %d} )", multiprocessors);
