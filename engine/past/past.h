@@ -37,8 +37,8 @@ struct PastOptions {
   std::int64_t host_bytes = std::int64_t{64} << 20U;
   /// Patches whose keys form clusters with each other; 0: all, which is what the paper has.
   int block_patches = 0;
-  /// What a layer needs is chosen by a guess of its queries and brought while the layer before computes, as the
-  /// paper has it (PastAttend). Each layer's queries are projected twice then.
+  /// What a layer needs is chosen by a guess of its queries and brought while the layer before computes, as
+  /// the paper has it (PastAttend). Each layer's queries are projected twice then.
   bool ahead = false;
 };
 

@@ -16,8 +16,8 @@ namespace vigil::past {
 /// out = attention of a layer's queries to the keys of their plan and to the fetched ones of their segment's
 /// past, in one softmax (kernels::listed_attention); of a segment without a past, to the plan's alone. Each
 /// layer is asked when its queries are there; or, where a past wants that (`PastOptions::ahead`), all but the
-/// first one layer ahead by what these are guessed to be (`model::Attend::ahead`): what it needs is brought on a
-/// stream of its own while the layer before computes.
+/// first one layer ahead by what these are guessed to be (`model::Attend::ahead`): what it needs is brought
+/// on a stream of its own while the layer before computes.
 ///
 /// What is fetched lies in lists of one length for all segments of a pass. Made for one pass after the other:
 /// `clear`, `add`, and then whoever runs it. Each part of a model has a list of pasts and working memory of

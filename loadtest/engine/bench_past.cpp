@@ -7,10 +7,10 @@
 // WINDOWS.json: a list of {"video", "start", "seconds", "rules": {rule: true or false or null}}. A way is
 // "whole" (all in the pages), "window" (the last seconds alone), a control and its share ("recent:0.33"), or
 // a form of ReSV and its threshold ("resv:0.3"), either with patches of a block behind it ("resv:0.3:8"),
-// and then Th_hp ("resv:0.3:0:4").
-// "guess:" and a form: which share of the true sets (tokens that a layer's queries choose) is in what is
-// chosen by the layer before's queries ("before"), and by a guess of the layer's own from what entered the
-// layer before ("ahead"), with how many tokens these are, of the true ones.
+// and then Th_hp ("resv:0.3:0:4"), and then whether it is chosen a layer ahead by guesses
+// ("resv:0.3:0:7:ahead"). "guess:" and a form: which share of the true sets (tokens that a layer's queries
+// choose) is in what is chosen by the layer before's queries ("before"), and by a guess of the layer's own
+// from what entered the layer before ("ahead"), with how many tokens these are, of the true ones.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -220,6 +220,9 @@ class Bench {
     }
     if (parts.size() > 2) options.block_patches = std::stoi(parts[2]);
     if (parts.size() > 3 && options.settings) options.settings->th_hp = std::stoi(parts[3]);
+    if (parts.size() > 4 && parts[4] != "ahead")
+      throw std::invalid_argument("expected ahead, not " + parts[4]);
+    options.ahead = parts.size() > 4;
     auto past = std::make_unique<past::Past>(stream_, folder_->config.text,
                                              model_.parts.front()->pages.layout(), options);
     for (std::int64_t patch = 0; patch < past_patches_; ++patch) {

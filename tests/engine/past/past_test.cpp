@@ -230,8 +230,9 @@ TEST(PastTest, ALayerAheadAllOfItIsFullAttention) {
 /// Notes what a layer was asked with, and what its guess was.
 struct Listening final : model::Attend {
   explicit Listening(const model::Attend& to) : inner(to) {}
-  void attend(kernels::Stream& stream, int rank, int layer, kernels::ConstMatrix q, const kernels::KvLayer& kv,
-              const kernels::PagedPlan& plan, float scale, kernels::Matrix out) const override {
+  void attend(kernels::Stream& stream, int rank, int layer, kernels::ConstMatrix q,
+              const kernels::KvLayer& kv, const kernels::PagedPlan& plan, float scale,
+              kernels::Matrix out) const override {
     calls.push_back("attend " + std::to_string(layer));
     inner.attend(stream, rank, layer, q, kv, plan, scale, out);
   }
@@ -261,7 +262,8 @@ TEST(PastTest, ALayerAheadSomeOfItIsChosenByGuesses) {
   const Listening listening(guessed);
   const std::vector<float> by_own = asked.ask({asked.seen()}, own)[0];
   const std::vector<float> by_guesses = asked.ask({asked.seen()}, listening)[0];
-  EXPECT_EQ(listening.calls, (std::vector<std::string>{"ahead 1", "attend 0", "ahead 2", "attend 1", "attend 2"}));
+  EXPECT_EQ(listening.calls,
+            (std::vector<std::string>{"ahead 1", "attend 0", "ahead 2", "attend 1", "attend 2"}));
   // Once for each layer: what was brought ahead is not brought again.
   EXPECT_EQ(guessed.counted(0).of, own.counted(0).of);
   EXPECT_GT(guessed.counted(0).fetched, 0);
