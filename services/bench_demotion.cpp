@@ -1,6 +1,7 @@
 #include "services/bench_demotion.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <iostream>
 #include <stdexcept>
@@ -21,6 +22,8 @@ namespace {
 constexpr int kMoreWindows = 24;
 /// From which on a side's 95th of a hundred is a figure.
 constexpr std::size_t kWindowsEnough = 100;
+/// So that a turn that remembers writes what it remembers, and no other one does.
+constexpr base::Duration kPartTime = std::chrono::seconds(1);
 
 BenchPipelineOptions pipeline_of(const DemotionOptions& options) {
   BenchPipelineOptions pipeline;
@@ -38,6 +41,7 @@ BenchPipelineOptions pipeline_of(const DemotionOptions& options) {
   }
   pipeline.memory.enabled = true;
   pipeline.memory.dir = options.dir;
+  pipeline.part_time = kPartTime;
   if (options.has_kv_tokens) return pipeline;
   const auto preprocessor = preprocessor_of(*options.folder);
   pipeline.engine.kv_tokens = bench::cache_for(

@@ -118,6 +118,7 @@ BenchPipeline::BenchPipeline(BenchPipelineOptions options)
   logger_.set_level(spdlog::level::warn);
   actors::know_messages(system_config_);
   system_ = std::make_unique<caf::actor_system>(system_config_);
+  if (options_.part_time) memory_.write_after(*options_.part_time);
   remembering_.emplace(memory_, *system_);
   bench::StageLog& decode = stages_["decode"];
   supervisor_ = system_->spawn(

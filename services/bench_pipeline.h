@@ -37,6 +37,8 @@ struct BenchPipelineOptions {
   bool tell_all = false;
   /// What cameras remember; by default nothing.
   config::MemorySettings memory = {};
+  /// How long what goes to the disk waits for more at most; the memory's own choice if left out.
+  std::optional<base::Duration> part_time = std::nullopt;
 };
 
 /// The pipeline ended of itself: its device was lost, or an actor failed. `drain` tells why.

@@ -12,6 +12,7 @@
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
 #include "base/clock.h"
+#include "base/duration.h"
 #include "config/settings.h"
 #include "engine/kv/history/history_store.h"
 #include "engine/model/model_folder.h"
@@ -32,6 +33,11 @@ class MemoryParts {
   MemoryParts(const config::MemorySettings& settings, const model::ModelFolder& folder,
               const base::Clock& clock, actors::Metrics& metrics, actors::StatusBoard& board,
               spdlog::logger& logger);
+
+  /// From now on, before there is a cache, what goes to the disk waits so long for more at most.
+  void write_after(base::Duration part_time) {
+    if (options_) options_->memory.parts.part_time = part_time;
+  }
 
   /// While it lives, there is a cache.
   class Running {
