@@ -54,6 +54,7 @@ bool is_file(std::string_view url) {
 bool same_stream(const CameraSettings& a, const CameraSettings& b) {
   StreamSettings stream = a.stream;
   stream.window.length = b.stream.window.length;
+  stream.window.memory = b.stream.window.memory;
   stream.pruning.refresh = b.stream.pruning.refresh;
   stream.pruning.refresh_share = b.stream.pruning.refresh_share;
   stream.pruning.kv_budget = b.stream.pruning.kv_budget;

@@ -29,6 +29,9 @@ struct WindowSettings {
   base::Duration length = 40s;
   /// A window ends at every multiple of the stride.
   base::Duration stride = 8s;
+  /// How much of what lies before a window its rules see as well, of what they call for; 0: nothing. Needs
+  /// keys that are kept (`Refresh`).
+  base::Duration memory{};
   friend bool operator==(const WindowSettings&, const WindowSettings&) = default;
 };
 

@@ -124,6 +124,14 @@ void check_fit(Reading& reading, const SectionReader& section, const StreamSetti
     reading.report(section.where("window"), section.at("window.stride") + ": no frame within " +
                                                 base::format_duration(stream.window.stride) + " at this fps");
   }
+  if (stream.window.memory > 0s && stream.pruning.refresh == Refresh::all &&
+      (section.has("window") || section.has("pruning"))) {
+    reading.report(section.where(section.has("window") ? "window" : "pruning"),
+                   section.at("window.memory") +
+                       ": `pruning: {refresh: all}`, as of `exact`, keeps no keys, so " +
+                       base::format_duration(stream.window.memory) +
+                       " of them cannot be remembered; give another refresh, or `memory: off`");
+  }
   // Pages are there to be remembered when they have left a window.
   if (stream.keep > 0s && stream.keep < stream.window.length &&
       (section.has("keep") || section.has("window"))) {

@@ -101,6 +101,8 @@ template <class V>
 void describe(V& v, WindowSettings& s) {
   v.field("length", s.length, Limits<base::Duration>{500ms, 1h}, "how much of the stream a window shows");
   v.field("stride", s.stride, Limits<base::Duration>{100ms, 1h}, "time between the ends of two windows");
+  v.field("memory", s.memory, Limits<base::Duration>{.min = 1s, .max = 24h, .off = true},
+          "how much of what lies before a window its rules see as well, of what they call for; off: nothing");
 }
 
 template <class V>

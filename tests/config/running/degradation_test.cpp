@@ -115,6 +115,17 @@ TEST(Degradation, WhatIsLoweredIsStillAConfiguration) {
   EXPECT_EQ(camera.stream.pruning.kept, 0.05);
 }
 
+TEST(Degradation, NoStepTakesWhatWindowsRemember) {
+  CameraSettings camera = standard();
+  camera.stream.window.memory = std::chrono::minutes(10);
+  for (const DegradeStep& step : camera.stream.degrade) {
+    CameraSettings lowered = camera;
+    lower(lowered, step.name);
+    EXPECT_NE(lowered, camera) << step.name;
+    EXPECT_EQ(lowered.stream.window.memory, std::chrono::minutes(10)) << step.name;
+  }
+}
+
 TEST(Degradation, AStepThatThereIsNotChangesNothing) {
   const CameraSettings camera = standard();
   for (const char* step : {"", "refused", "full", "fewer", "more  pruning"}) {

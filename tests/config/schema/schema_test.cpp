@@ -108,6 +108,8 @@ TEST(Schema, StatesTheDefaultsOfTheCode) {
   const RuleSettings rule;
   EXPECT_EQ(base::parse_duration(text("/$defs/window/properties/length/default")), stream.window.length);
   EXPECT_EQ(base::parse_duration(text("/$defs/window/properties/stride/default")), stream.window.stride);
+  EXPECT_EQ(text("/$defs/window/properties/memory/default"), "off");
+  EXPECT_EQ(stream.window.memory, base::Duration{});
   EXPECT_EQ(base::parse_duration(text("/$defs/reconnect/properties/min/default")), stream.reconnect.min);
   EXPECT_EQ(base::parse_duration(text("/$defs/reconnect/properties/max/default")), stream.reconnect.max);
   EXPECT_EQ(base::parse_duration(text("/$defs/camera/properties/stall_after/default")), stream.stall_after);
@@ -414,7 +416,8 @@ TEST(Schema, AValidatorAgreesWithTheCodeAboutWhatIsRemembered) {
   const std::string key = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7";
   for (const std::string& more :
        {std::string("defaults: {keep: off}"), std::string("defaults: {keep: 7d}"),
-        std::string("defaults: {keep: 0s}"),
+        std::string("defaults: {keep: 0s}"), std::string("defaults: {window: {memory: 10m}}"),
+        std::string("defaults: {window: {memory: off}}"),
         std::string("memory: {enabled: true, host: {budget: 2GiB, forms: {bf16: 1h, sketch: off}}}"),
         std::string("memory: {disk: {forms: {}}, dir: d, key_file: past.key, eviction: lru}"),
         std::string("asks: {bind: '', secret_key_file: ''}"), std::string("asks: {bind: 'ipc:///run/asks'}"),
@@ -427,6 +430,8 @@ TEST(Schema, AValidatorAgreesWithTheCodeAboutWhatIsRemembered) {
        {std::string("defaults: {keep: never}"),
         std::string("defaults: {keep: 24}"),
         std::string("defaults: {keep: false}"),
+        std::string("defaults: {window: {memory: 10}}"),
+        std::string("defaults: {window: {memory: -10m}}"),
         std::string("memory: {enabled: 1}"),
         std::string("memory: {host: {forms: {int8: 1h}}}"),
         std::string("memory: {host: {forms: {int4: 1}}}"),
