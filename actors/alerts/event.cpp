@@ -93,16 +93,18 @@ std::string episode_id(base::Clock::WallTime start, std::string_view what) {
 
 std::string rule_version(const WatchSettings& watch, const config::RuleSettings& rule) {
   // The keys are sorted by their names, and numbers are written in the shortest form that is exact.
-  const json asked = {{"prompt", rule.prompt},
-                      {"threshold", rule.threshold},
-                      {"confirm", {rule.confirm.needed, rule.confirm.of}},
-                      {"cooldown_ms", rule.cooldown.count()},
-                      {"max_per_hour", rule.max_per_hour},
-                      {"explain", rule.explain},
-                      {"max_tokens", rule.max_tokens},
-                      {"length_ms", watch.window.length.count()},
-                      {"stride_ms", watch.window.stride.count()},
-                      {"fps", watch.fps}};
+  json asked = {{"prompt", rule.prompt},
+                {"threshold", rule.threshold},
+                {"confirm", {rule.confirm.needed, rule.confirm.of}},
+                {"cooldown_ms", rule.cooldown.count()},
+                {"max_per_hour", rule.max_per_hour},
+                {"explain", rule.explain},
+                {"max_tokens", rule.max_tokens},
+                {"length_ms", watch.window.length.count()},
+                {"stride_ms", watch.window.stride.count()},
+                {"fps", watch.fps}};
+  // Without one, it is the version that it was before there were any.
+  if (watch.window.memory > base::Duration{}) asked["memory_ms"] = watch.window.memory.count();
   return hex(base::fnv1a(base::json_line(asked)));
 }
 

@@ -29,8 +29,8 @@ std::optional<double> AuditClock::window_at(double seconds, double lead) {
 
 AuditClock audits_of(const config::CameraSettings& camera) {
   const config::PruningSettings& pruning = camera.stream.pruning;
-  if (computes_all(pruning)) return {};
   const config::WindowSettings& window = camera.stream.window;
+  if (computes_all(pruning) || window.memory > base::Duration{}) return {};
   return {base::seconds(window.length), base::seconds(window.stride), pruning.audit,
           prune::anchor_phase(camera.name)};
 }

@@ -31,7 +31,8 @@ class AuditClock {
   double begins_ = 0, ends_ = -std::numeric_limits<double>::infinity();
 };
 
-/// That of a camera's settings. Where all of every window is computed there is nothing to audit.
+/// That of a camera's settings. Where all of every window is computed there is nothing to audit; and where
+/// windows have a memory nothing to compare with: no whole computation has one.
 AuditClock audits_of(const config::CameraSettings& camera);
 
 }  // namespace vigil::actors

@@ -71,7 +71,8 @@ std::unique_ptr<prune::PruningPolicy> Camera::pruning() const {
 
 void Camera::alter(CameraPtr camera, WatchPtr watch) {
   const bool other_length = camera->stream.window.length != options_.camera->stream.window.length;
-  const bool other_audit = camera->stream.pruning != options_.camera->stream.pruning;
+  const bool other_audit = camera->stream.pruning != options_.camera->stream.pruning ||
+                           camera->stream.window.memory != options_.camera->stream.window.memory;
   // Whoever computes refuses the fence before: what is begun goes on with the new one.
   if (patch_ && fence_of(patch_->watch.version) != fence_of(watch->version)) patch_->watch = watch->ref();
   options_.camera = std::move(camera);

@@ -58,7 +58,7 @@ namespace vigil::config {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, WindowSettings& x) {
-  return f(caf::meta::type_name("Window"), x.length, x.stride);
+  return f(caf::meta::type_name("Window"), x.length, x.stride, x.memory);
 }
 
 /// But for what is kept of a picture, which is the camera's business alone.
@@ -115,7 +115,8 @@ typename Inspector::result_type inspect(Inspector& f, WatchSettings& x) {
            x.pruning, x.fps, x.lossless, x.keep, is_so([&x] {
              // What is smaller than a normal number, CAF writes as none.
              return std::isnormal(x.fps) && x.fps > 0 && x.window.stride.count() > 0 &&
-                    x.window.length >= x.window.stride;
+                    x.window.length >= x.window.stride && x.window.memory.count() >= 0 &&
+                    (x.window.memory.count() == 0 || x.pruning.refresh != config::Refresh::all);
            }));
 }
 

@@ -73,8 +73,9 @@ std::uint32_t WindowDesk::credits_of(const WatchSettings& watch) const {
 
 void WindowDesk::follow(Lane& lane, const WatchPtr& watch) {
   if (lane.watch == watch) return;
+  const bool other_memory = !lane.watch || lane.watch->window.memory != watch->window.memory;
   // What audits said was of other settings.
-  if (lane.watch && lane.watch->pruning != watch->pruning) forget_audits(lane);
+  if (lane.watch && (other_memory || lane.watch->pruning != watch->pruning)) forget_audits(lane);
   const config::PruningSettings pruning = pruned_less(watch->pruning, lane.audits.steps());
   if (lane.watch) {
     prune_by(lane, pruning);
@@ -83,6 +84,11 @@ void WindowDesk::follow(Lane& lane, const WatchPtr& watch) {
   }
   if (!lane.watch || lane.watch->pruning.kv_budget != watch->pruning.kv_budget)
     desk_.set_budget(watch->name, watch->pruning.kv_budget.bytes);
+  if (other_memory) {
+    desk_.set_memory(watch->name, watch->window.memory);
+    // What is being compared would be two things.
+    audits_.forget(watch->name);
+  }
   lane.watch = watch;
   lane.questions.clear();
   lane.fault.clear();
@@ -142,6 +148,15 @@ void WindowDesk::hear_audits() {
                              is_less});
     news_.less[lane.watch->name] = lane.audits.steps();
     prune_by(lane, pruning);
+  }
+}
+
+void WindowDesk::hear_forgotten(const std::vector<stream::DeskNews::Forgotten>& forgotten) {
+  for (const stream::DeskNews::Forgotten& each : forgotten) {
+    const auto lane = lanes_.find(each.camera);
+    if (lane == lanes_.end()) continue;
+    if (auto line = forgotten_.hear(each.camera, each.reason, now_))
+      news_.remarks.push_back({lane->second.watch, std::move(*line), true});
   }
 }
 
@@ -345,6 +360,7 @@ WindowDesk::News WindowDesk::take_news() {
   for (stream::DeskNews::Told& each : desk.told)
     if (recalls == nullptr || !recalls->told(each)) news_.told.push_back(std::move(each));
   news_.pressed = std::move(desk.pressed);
+  hear_forgotten(desk.forgotten);
   std::erase_if(lanes_, [&](const auto& each) {
     const auto& [camera, lane] = each;
     if (!lane.ended || lane.unanswered > 0) return false;
@@ -352,6 +368,7 @@ WindowDesk::News WindowDesk::take_news() {
     desk_.close(camera);
     fit_.forget(camera);
     room_.forget(camera);
+    forgotten_.forget(camera);
     book_.forget(camera);
     news_.ended.push_back(camera);
     return true;

@@ -15,6 +15,7 @@
 #include "actors/messages/watch_book.h"
 #include "actors/stream/audit_book.h"
 #include "actors/stream/audit_desk.h"
+#include "actors/stream/forgotten_memories.h"
 #include "actors/stream/stream_room.h"
 #include "actors/stream/window_budget.h"
 #include "actors/stream/window_fit.h"
@@ -72,7 +73,10 @@ class WindowDesk final : public run::WorkSource {
   void grant(std::uint32_t windows);
 
   std::optional<base::Clock::TimePoint> due() const override { return desk_.due(); }
-  void work(const run::Turn& turn) override { desk_.work(turn); }
+  void work(const run::Turn& turn) override {
+    now_ = turn.now;
+    desk_.work(turn);
+  }
 
   /// What has come of it since the last call.
   struct News {
@@ -97,7 +101,7 @@ class WindowDesk final : public run::WorkSource {
     std::size_t overtaken = 0;
     std::vector<stream::DeskNews::Told> told;
     std::optional<stream::DeskNews::Pressed> pressed;
-    /// What is to be said about a camera's share of the cache.
+    /// What is to be said about a camera's share of the cache, and about its windows' memory.
     struct Remark {
       WatchPtr watch;
       std::string line;
@@ -180,6 +184,8 @@ class WindowDesk final : public run::WorkSource {
   /// What audits came to.
   void hear_audits();
   void forget_audits(Lane& lane);
+  /// What the desk has forgotten of windows' memories.
+  void hear_forgotten(const std::vector<stream::DeskNews::Forgotten>& forgotten);
   static bool is_of_another_time(const Lane& lane, const WatchSettings& watch, const VisualPatch& patch);
   /// Of a window that is due, what the camera's budget has room for; the rest leaves the stream.
   stream::SlidingWindow::Due within_budget(Lane& lane, const stream::SlidingWindow::Due& due);
@@ -197,6 +203,9 @@ class WindowDesk final : public run::WorkSource {
   WindowFit fit_;
   StreamRoom room_;
   AuditDesk audits_;
+  ForgottenMemories forgotten_;
+  /// Of the last piece of work.
+  base::Clock::TimePoint now_{};
   WatchBook book_;
   std::map<std::string, Lane> lanes_;
   std::map<stream::WindowId, Pending> pending_;

@@ -97,6 +97,23 @@ TEST_F(StagesLinkTest, ChangedRulesGoAllTheWay) {
   EXPECT_GT(patches(s1_), 8) << "in the same stream";
 }
 
+TEST_F(StagesLinkTest, WhatWindowsRememberIsSaidWhereTheStreamIs) {
+  const auto remembering = [](base::Duration memory) {
+    auto gate = std::make_shared<actors::OwnCamera>(*owned("gate", 5, "v1>s1"));
+    gate->stream.pruning.refresh = config::Refresh::none;
+    gate->stream.window.memory = memory;
+    return gate;
+  };
+  start_gate(remembering(0s));
+  for (const base::Duration memory : {10min, 5min, 0min}) {
+    const std::int64_t before = patches(s1_);
+    plan({remembering(memory)});
+    pass(6s);
+    EXPECT_EQ(s1_.language.desk.memory("gate"), memory);
+    EXPECT_GT(patches(s1_), before) << "in the same stream";
+  }
+}
+
 TEST_F(StagesLinkTest, AWayThatIsCutBetweenTheTwoIsMadeAnewAndTheStreamGoesOn) {
   start_gate();
   const std::int64_t before = patches(s1_);

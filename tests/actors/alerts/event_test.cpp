@@ -207,7 +207,9 @@ TEST(Event, AVersionIsWhatARuleAsksAndWhenItTells) {
   versions.insert(changed([](Camera& each, Rule&) { each.stream.fps = 1; }));
   versions.insert(changed([](Camera& each, Rule&) { each.stream.window.length = 8s; }));
   versions.insert(changed([](Camera& each, Rule&) { each.stream.window.stride = 1s; }));
-  EXPECT_EQ(versions.size(), 11U) << "each is another";
+  versions.insert(changed([](Camera& each, Rule&) { each.stream.window.memory = 10min; }));
+  versions.insert(changed([](Camera& each, Rule&) { each.stream.window.memory = 5min; }));
+  EXPECT_EQ(versions.size(), 13U) << "each is another";
   EXPECT_EQ(version, changed([](Camera&, Rule& rule) { rule.severity = config::Severity::detection; }));
   EXPECT_EQ(version, changed([](Camera&, Rule& rule) { rule.topics = {"staff"}; }));
   EXPECT_EQ(version, changed([](Camera&, Rule& rule) { rule.snooze_until = kStart; }));

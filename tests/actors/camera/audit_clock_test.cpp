@@ -1,5 +1,6 @@
 #include "actors/camera/audit_clock.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -53,6 +54,8 @@ TEST(AuditClockTest, NoneWhereThereIsNothingToAudit) {
   EXPECT_EQ(audits_of(*settings).window_at(0, 1), 4);
   settings->stream.pruning = {.policy = config::Pruning::scene, .audit = 1};
   EXPECT_EQ(audits_of(*settings).window_at(0, 1), 4);
+  settings->stream.window.memory = 10min;
+  EXPECT_EQ(audits_of(*settings).window_at(0, 1), std::nullopt) << "its rules see what no window shows";
 }
 
 TEST(AuditClockTest, AFleetsAreSpread) {
@@ -86,6 +89,26 @@ TEST_F(CameraTest, WhatItSendsOfAnAuditedWindowSaysSo) {
   run(gate);
   ASSERT_EQ(patches_.size(), 6U);
   for (const FramePatchPtr& patch : patches_) EXPECT_EQ(patch->audit, std::nullopt) << "none any more";
+}
+
+TEST_F(CameraTest, AWindowThatGetsAMemoryIsAuditedNoMoreAndThenAgain) {
+  sources_.add(url_, frames(std::vector<int>(36, 1)));
+  auto settings = camera();
+  settings->stream.pruning = {.policy = config::Pruning::scene, .audit = 1};
+  Camera gate = make(settings);
+  const auto audits = [&](base::Duration memory, std::uint64_t version) {
+    patches_.clear();
+    settings_ = std::make_shared<OwnCamera>(*settings);
+    settings_->stream.window.memory = memory;
+    gate.alter(settings_, watched(*settings_, version));
+    gate.grant(6);
+    run(gate);
+    return std::count_if(patches_.begin(), patches_.end(),
+                         [](const auto& each) { return each->audit.has_value(); });
+  };
+  EXPECT_GT(audits(0s, 1), 0);
+  EXPECT_EQ(audits(10min, 2), 0);
+  EXPECT_GT(audits(0s, 3), 0);
 }
 
 TEST_F(CameraTest, AuditsMakeItPruneLessAndMoreAgain) {

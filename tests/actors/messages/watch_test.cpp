@@ -13,6 +13,7 @@ using namespace testing;
 TEST(WatchSettings, HaveWhatThePipelineNeeds) {
   const auto gate = camera("gate");
   gate->stream.fps = 5;
+  gate->stream.window.memory = 10min;
   gate->labels["zone"] = "dock";
   const WatchSettings watch = watch_of(*gate, 7);
   EXPECT_EQ(watch.ref(), (WatchRef{"gate", 7}));
@@ -20,6 +21,7 @@ TEST(WatchSettings, HaveWhatThePipelineNeeds) {
   EXPECT_EQ(watch.labels, gate->labels);
   EXPECT_EQ(watch.rules, gate->rules);
   EXPECT_EQ(watch.window, gate->stream.window);
+  EXPECT_EQ(watch.window.memory, 10min);
   EXPECT_EQ(watch.fps, 5);
   EXPECT_TRUE(watch.lossless) << "a file that is played as fast as it can be answered";
   EXPECT_FALSE(watch_of(*camera("gate", config::Pace::realtime)).lossless);

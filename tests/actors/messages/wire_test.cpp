@@ -32,7 +32,8 @@ class Wire : public ::testing::Test {
     gate_->username = {"marked-name", "***"};
     gate_->password = {"marked-word", "***"};
     gate_->stream.tls.ca_file = "/etc/marked-ca.pem";
-    gate_->stream.window = {40s, 8s};
+    gate_->stream.window = {40s, 8s, 10min};
+    gate_->stream.pruning.refresh = config::Refresh::none;
     gate_->stream.fps = 2.5;
     config::RuleSettings& rule = gate_->rules[0];
     rule.title = "{rule} at {camera}";
@@ -364,6 +365,13 @@ TEST_F(Wire, NumbersThatMakeNoSenseAreRefused) {
   EXPECT_TRUE(settings([&](auto& value) { value.fps = nan; }));
   EXPECT_TRUE(settings([](auto& value) { value.window.stride = 0s; }));
   EXPECT_TRUE(settings([](auto& value) { value.window.length = 1s; })) << "shorter than a stride";
+  EXPECT_TRUE(settings([](auto& value) { value.window.memory = -1s; }));
+  EXPECT_TRUE(settings([](auto& value) { value.pruning.refresh = config::Refresh::all; }))
+      << "no keys are kept that it could remember";
+  EXPECT_FALSE(settings([](auto& value) {
+    value.pruning.refresh = config::Refresh::all;
+    value.window.memory = 0s;
+  }));
   EXPECT_TRUE(settings([&](auto& value) { value.rules[0].threshold = static_cast<float>(nan); }));
   EXPECT_TRUE(settings([](auto& value) { value.rules[0].confirm.needed = 0; }));
   EXPECT_TRUE(settings([](auto& value) { value.rules[0].confirm = {3, 2}; }));
