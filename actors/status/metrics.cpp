@@ -140,6 +140,12 @@ struct Metrics::Families {
       counter(r, "vigil_clock_steps_total", "What was told of steps of the machine's clock").Add({});
   Family<Gauge>& kv = gauge(r, "vigil_kv_cache_usage_ratio",
                             "Share of the KV cache that streams, windows and texts hold, by tier and device");
+  Family<Gauge>& memory_tokens =
+      gauge(r, "vigil_window_memory_tokens",
+            "Visual tokens of what lies before windows that their rules can see as well, by device");
+  Family<Gauge>& memory_bytes =
+      gauge(r, "vigil_window_memory_bytes",
+            "What these take of the host's memory and of the device's, by device and where");
   Family<Gauge>& device_up =
       gauge(r, "vigil_device_up", "Whether cameras are watched on the device (1) or not (0)");
   Family<Gauge>& device_state =
@@ -300,6 +306,14 @@ void Metrics::requests(RequestKind kind, const std::string& device, std::size_t 
 
 void Metrics::kv_usage(const std::string& tier, const std::string& device, double ratio) {
   families_->kv.Add({{"tier", tier}, {"device", device}}).Set(ratio);
+}
+
+void Metrics::window_memory(const std::string& device, const HeldMemory& held) {
+  families_->memory_tokens.Add({{"device", device}}).Set(static_cast<double>(held.tokens));
+  families_->memory_bytes.Add({{"device", device}, {"where", "host"}})
+      .Set(static_cast<double>(held.host_bytes));
+  families_->memory_bytes.Add({{"device", device}, {"where", "device"}})
+      .Set(static_cast<double>(held.device_bytes));
 }
 
 void Metrics::device_state(const std::string& device, DeviceState state) {

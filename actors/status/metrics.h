@@ -39,6 +39,13 @@ struct EncodedTokens {
   std::int64_t not_computed = 0;
 };
 
+/// What the memories of a device's windows hold.
+struct HeldMemory {
+  std::int64_t tokens = 0;
+  std::int64_t host_bytes = 0;
+  std::int64_t device_bytes = 0;
+};
+
 /// All metrics of `vigil run`, prefix `vigil_`. Counters are there at 0 before anything is counted, with
 /// every value of their labels that is known in advance. Thread-safe.
 class Metrics {
@@ -111,6 +118,8 @@ class Metrics {
   void requests(RequestKind kind, const std::string& device, std::size_t running, std::size_t waiting);
   /// The share of a device's KV cache that streams, windows and texts hold. `tier`: host, gpu.
   void kv_usage(const std::string& tier, const std::string& device, double ratio);
+  /// What windows remember of what lies before them (`window: {memory: …}`).
+  void window_memory(const std::string& device, const HeldMemory& held);
   void device_state(const std::string& device, DeviceState state);
   /// Whether it is behind with its work (device/backlog.h).
   void device_behind(const std::string& device, bool is_behind);

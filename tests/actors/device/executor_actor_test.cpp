@@ -316,6 +316,22 @@ TEST_F(ExecutorTest, TellsACameraAndTheLogWhatItsBudgetCallsFor) {
               HasSubstr("vigil_camera_kv_budget_usage_ratio{camera=\"gate\",tenant=\"north\"} 1\n"));
 }
 
+TEST_F(ExecutorTest, TellsTheDeskAndTheMetricsOfWhatWindowsRemember) {
+  self_->send(executor_, join_atom_v, watch("yard"), std::uint32_t{0});
+  settle();
+  EXPECT_EQ(language_.desk.memory("yard"), 0s);
+  for (const char* series : {"vigil_window_memory_tokens{device=\"\"} 0\n",
+                             "vigil_window_memory_bytes{device=\"\",where=\"host\"} 0\n",
+                             "vigil_window_memory_bytes{device=\"\",where=\"device\"} 0\n"})
+    EXPECT_THAT(metrics_.text(), HasSubstr(series)) << "nothing is remembered";
+  auto settings = camera("gate", config::Pace::realtime);
+  settings->stream.window.memory = 10min;
+  settings->stream.pruning.refresh = config::Refresh::none;
+  self_->send(executor_, join_atom_v, watched(*settings), std::uint32_t{0});
+  settle();
+  EXPECT_EQ(language_.desk.memory("gate"), 10min);
+}
+
 TEST_F(ExecutorTest, TellsCamerasWhetherItIsBehindButForThoseThatLoseNothing) {
   const auto behind = [&](const WatchPtr& watch, double seconds, base::Duration age) {
     auto patch = frame_patch(watch, seconds, 90);

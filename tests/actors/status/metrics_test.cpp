@@ -65,6 +65,7 @@ void count_everything(Metrics& metrics) {
   metrics.first_token(0.2);
   metrics.generated(0.3, 7, 6);
   metrics.kv_usage("gpu", "cuda:0", 0.5);
+  metrics.window_memory("cuda:0", {.tokens = 1, .host_bytes = 2, .device_bytes = 3});
   metrics.device_state("cuda:0", DeviceState::up);
   metrics.device_failed("cuda:0");
   metrics.device_behind("cuda:0", true);
@@ -121,6 +122,21 @@ TEST(Metrics, CountersAreThereBeforeAnythingIsCounted) {
                 family.name == "vigil_connections_refused_total" ||
                 page.find("# TYPE " + family.name + ' ') != std::string::npos)
         << family.name;
+}
+
+TEST(Metrics, WhatWindowsRememberIsOfEachDeviceAndOfWhereItLies) {
+  Metrics metrics;
+  metrics.window_memory("cuda:0", {.tokens = 7, .host_bytes = 57344, .device_bytes = 512});
+  metrics.window_memory("cuda:1", {.tokens = 2});
+  const std::string page = metrics.text();
+  for (const char* series :
+       {"vigil_window_memory_tokens{device=\"cuda:0\"} 7", "vigil_window_memory_tokens{device=\"cuda:1\"} 2",
+        "vigil_window_memory_bytes{device=\"cuda:0\",where=\"host\"} 57344",
+        "vigil_window_memory_bytes{device=\"cuda:0\",where=\"device\"} 512",
+        "vigil_window_memory_bytes{device=\"cuda:1\",where=\"host\"} 0"})
+    EXPECT_THAT(page, HasSubstr(std::string(series) + '\n'));
+  metrics.window_memory("cuda:0", {});
+  EXPECT_THAT(metrics.text(), HasSubstr("vigil_window_memory_tokens{device=\"cuda:0\"} 0\n")) << "forgotten";
 }
 
 TEST(Metrics, ACamerasSeriesGoWithItAndComeBackAtZero) {
