@@ -2,14 +2,19 @@
 
 "Yes" is a probability of YES (log odds of 3) or more, "No" less than one half; nobody is sure between, and is neither right nor falsely sure. A "whether" is right if it says what is so; a "when" if its
 moment lies within NEAR seconds of a time that it happened; a "who" if it names the colour of somebody who did it in the window that was found best (of a bag: its owner's). What did not happen is
-answered rightly by "No" alone. Seconds are those of the hour.
+answered rightly by "No" alone. Seconds are those of the hour. Intervals are Wilson's, as if questions had nothing to do with each other; those of scenes, whose questions are about the same few things, are
+drawn anew by scenes (RESAMPLED times).
 """
 
 import re
 import statistics
 
+import numpy as np
+
 from evaluation.tables import wilson
 
+CONTROLS = ("recent", "uniform", "random", "changed")
+RESAMPLED = 10_000
 YES, NEAR, FEW, HELD = 1 / (1 + 2.718281828459045 ** -3), 5.0, 4, 2.0
 
 
@@ -45,9 +50,54 @@ def share(hits):
     return dict(hits=sum(hits), of=len(hits), share=sum(hits) / len(hits) if hits else None, interval=wilson(sum(hits), len(hits)))
 
 
+def resampled(hits):
+    """The 95 % interval of a share over scenes; `hits`: of each scene, a list. None of fewer than two scenes."""
+    each = np.array([(sum(mine), len(mine)) for mine in hits if mine], float).reshape(-1, 2)
+    if len(each) < 2:
+        return None
+    drawn = each[np.random.default_rng(0).integers(len(each), size=(RESAMPLED, len(each)))].sum(1)
+    return [float(edge) for edge in np.quantile(drawn[:, 0] / drawn[:, 1], (.025, .975))]
+
+
+def gap(by_scene):
+    """How much of the way from the best control to the oracle `windows` goes, and its interval over scenes; of the questions that all of these were asked. None where there is no way.
+
+    `by_scene`: of each method, of each scene, whether each question was answered rightly ({question: right}).
+    """
+    controls = [name for name in CONTROLS if name in by_scene]
+    if not controls or not {"windows", "oracle"} <= by_scene.keys():
+        return None
+    names, sums = ["windows", "oracle", *controls], []
+    for scene in set.intersection(*(set(by_scene[name]) for name in names)):
+        both = set.intersection(*(set(by_scene[name][scene]) for name in names))
+        sums.append([sum(by_scene[name][scene][question] for question in both) for name in names] + [len(both)])
+    sums = np.array(sums, float).reshape(-1, len(names) + 1)
+    if not sums[:, -1].sum():
+        return None
+
+    def way(of):
+        best = of[..., 2:-1].max(-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (of[..., 0] - best) / (of[..., 1] - best)
+
+    closed = float(way(sums.sum(0)))
+    if not np.isfinite(closed):
+        return None
+    drawn = way(sums[np.random.default_rng(0).integers(len(sums), size=(RESAMPLED, len(sums)))].sum(1))
+    # Where the oracle is no better than a control, there is no way.
+    drawn = drawn[np.isfinite(drawn)]
+    interval = [float(edge) for edge in np.quantile(drawn, (.025, .975))] if len(sums) > 1 and len(drawn) else None
+    return dict(share=closed, interval=interval, of=int(sums[:, -1].sum()), control=controls[int(sums.sum(0)[2:-1].argmax())])
+
+
 def graded(records, answers):
     """For each method what the tables show, and each answer with what became of it."""
     asked = {question["id"]: (record, question) for record in records for question in record["questions"]}
+    windows_tokens = {each["id"]: each["tokens"] for each in answers if each["method"] == "windows" and "tokens" in each}
+    by_scene = {}
+    for each in answers:
+        record, question = asked[each["id"]]
+        by_scene.setdefault(each["method"], {}).setdefault(record["seed"], {})[each["id"]] = right(question, each)
     methods, all_bytes = {}, {each["id"]: each["bytes"] for each in answers if each["method"] == "exhaustive" and "bytes" in each}
     for method in dict.fromkeys(each["method"] for each in answers):
         mine = [(*asked[each["id"]], each) for each in answers if each["method"] == method]
@@ -57,27 +107,38 @@ def graded(records, answers):
         for record, question, answer in whole:
             for window in question["windows"] if len(question["windows"]) <= FEW else ():
                 thirds[min(2, int(3 * max(0.0, window["age"]) / record["seconds"]))].append(holds(answer["evidence"], window))
+        found = [(record["seed"], any(holds(a["evidence"], window) for window in q["windows"])) for record, q, a in whole]
+        shows = any(a["evidence"] for _, _, a in whole)
         read = [a for _, _, a in mine if "tokens" in a]
         errors = [off(a["moment"], q["windows"]) for _, q, a in happened if q["kind"] == "when" and a.get("moment") is not None]
         methods[method] = dict(
-            right=share([right(q, a) for _, q, a in mine]), **{kind: share([right(q, a) for _, q, a in mine if q["kind"] == kind]) for kind in ("whether", "when", "who")},
+            right=dict(share([right(q, a) for _, q, a in mine]), scenes=resampled([list(each.values()) for each in by_scene[method].values()])), **{kind: share([right(q, a) for _, q, a in mine if q["kind"] == kind]) for kind in ("whether", "when", "who")},
             yes=share([verdict(a) == "yes" for _, _, a in happened]), false_yes=share([verdict(a) == "yes" for _, _, a in not_happened]),
             unsure=share([verdict(a) == "unsure" for _, _, a in mine]), failed=sum(verdict(a) is None for _, _, a in mine),
-            found=share([any(holds(a["evidence"], window) for window in q["windows"]) for _, q, a in whole]), thirds=[share(each) for each in thirds],
+            # Of what reads no windows, none can be found.
+            found=dict(share([hit for _, hit in found]), scenes=resampled([[hit for at, hit in found if at == seed] for seed in dict.fromkeys(seed for seed, _ in found)])) if shows else share([]),
+            thirds=[share(each) for each in thirds] if shows else [share([])] * 3,
             moments=dict(of=len(errors), within_2=sum(abs(each) <= 2 for each in errors), within_5=sum(abs(each) <= NEAR for each in errors)),
-            tokens=sum(a["tokens"] for a in read) / max(1, sum(a["all_tokens"] for a in read)) if read and method not in ("recent", "uniform", "random") else None,
+            tokens=sum(a["tokens"] for a in read) / max(1, sum(a["all_tokens"] for a in read)) if read and method not in CONTROLS else None,
+            tokens_beside=beside_windows(read, windows_tokens), devices=sorted({a.get("device", "cpu") for _, _, a in mine}),
             bytes=beside(read, all_bytes), tokens_each=statistics.mean(a["tokens"] for a in read) if read else None, bytes_each=statistics.mean(a["bytes"] for a in read) if read else None,
             seconds=statistics.median(a["seconds"]["total"] for a in read) if read else None, most_seconds=max(a["seconds"]["total"] for a in read) if read else None,
             load=statistics.mean(a["load"] for _, _, a in mine))
     each = [dict(answer, right=right(asked[answer["id"]][1], answer), verdict=verdict(answer), rule=asked[answer["id"]][1]["rule"], kind=asked[answer["id"]][1]["kind"], happened=asked[answer["id"]][1]["happened"])
             for answer in answers]
-    return dict(scenes=len({record["seed"] for record, _ in (asked[a["id"]] for a in answers)}), things=things(asked, answers), methods=methods, answers=each)
+    return dict(scenes=len({record["seed"] for record, _ in (asked[a["id"]] for a in answers)}), gap=gap(by_scene), things=things(asked, answers), methods=methods, answers=each)
 
 
 def beside(read, all_bytes):
     """Bytes that were read as a share of those that `exhaustive` has read for the same questions, and of how many that is; None where it was not asked."""
     both = [answer for answer in read if answer["id"] in all_bytes]
     return dict(share=sum(answer["bytes"] for answer in both) / sum(all_bytes[answer["id"]] for answer in both), of=len(both)) if both else None
+
+
+def beside_windows(read, tokens):
+    """Tokens that were read as a share of those that `windows` has read for the same questions; None where it was not asked."""
+    both = [answer for answer in read if answer["id"] in tokens]
+    return sum(answer["tokens"] for answer in both) / max(1, sum(tokens[answer["id"]] for answer in both)) if both else None
 
 
 def things(asked, answers):
@@ -96,20 +157,27 @@ def tables(result):
     def figure(value, form):
         return "" if value is None else format(value, form)
 
-    lines = [f"{result['scenes']} scenes; things (rules of scenes) that happened: {result['things']['happened']}, that did not: {result['things']['did_not']}", "",
-             "| method | questions | right (95 %) | whether | when | who | Yes where it happened | false Yes | unsure | failed |", "|---" * 10 + "|"]
+    def scenes(one):
+        return f"{one['scenes'][0]:.3f} to {one['scenes'][1]:.3f}" if one.get("scenes") else ""
+
+    lines = [f"{result['scenes']} scenes; things (rules of scenes) that happened: {result['things']['happened']}, that did not: {result['things']['did_not']}", ""]
+    if result["gap"]:
+        way = result["gap"]
+        interval = f" ({way['interval'][0]:.2f} to {way['interval'][1]:.2f} over scenes)" if way["interval"] else ""
+        lines += [f"Of the way from the best control (`{way['control']}`) to the oracle, `windows` goes {way['share']:.2f}{interval}; {way['of']} questions that all were asked", ""]
+    lines += ["| method | questions | right (95 %) | over scenes | whether | when | who | Yes where it happened | false Yes | unsure | failed | on |", "|---" * 12 + "|"]
     for name, each in result["methods"].items():
-        lines.append(f"| `{name}` | {each['right']['of']} | {told(each['right'])} | " + " | ".join(told(each[kind], True) for kind in ("whether", "when", "who"))
-                     + f" | {told(each['yes'])} | {told(each['false_yes'])} of {each['false_yes']['of']} | {told(each['unsure'], True)} | {each['failed']} |")
-    lines += ["", "| method | a true window among those read | each time, of what happened up to four times: last third of the hour | middle | first | moments within 2 s | within 5 s |", "|---" * 7 + "|"]
+        lines.append(f"| `{name}` | {each['right']['of']} | {told(each['right'])} | {scenes(each['right'])} | " + " | ".join(told(each[kind], True) for kind in ("whether", "when", "who"))
+                     + f" | {told(each['yes'])} | {told(each['false_yes'])} of {each['false_yes']['of']} | {told(each['unsure'], True)} | {each['failed']} | {', '.join(each['devices'])} |")
+    lines += ["", "| method | a true window among those read (95 %) | over scenes | each time, of what happened up to four times: last third of the hour | middle | first | moments within 2 s | within 5 s |", "|---" * 8 + "|"]
     for name, each in result["methods"].items():
         # The one is given its window; the other's is put together of patches from all over the hour.
         if name in ("oracle", "compose"):
             continue
-        lines.append(f"| `{name}` | {told(each['found'])} | " + " | ".join(f"{told(third, True)} of {third['of']}" if third["of"] else "" for third in each["thirds"])
+        lines.append(f"| `{name}` | {told(each['found'])} | {scenes(each['found'])} | " + " | ".join(f"{told(third)} of {third['of']}" if third["of"] else "" for third in each["thirds"])
                      + f" | {each['moments']['within_2']} of {each['moments']['of']} | {each['moments']['within_5']} |")
-    lines += ["", "| method | tokens beside `exhaustive` | bytes beside it | tokens | bytes from the disk | seconds until the answer, median | most | load meanwhile |", "|---" * 8 + "|"]
+    lines += ["", "| method | tokens beside `exhaustive` | beside `windows` | bytes beside `exhaustive` | tokens | bytes from the disk | seconds until the answer, median | most | load meanwhile |", "|---" * 9 + "|"]
     for name, each in result["methods"].items():
         share_of = f"{each['bytes']['share']:.3f} of {each['bytes']['of']} questions" if each["bytes"] else ""
-        lines.append(f"| `{name}` | {figure(each['tokens'], '.3f')} | {share_of} | {figure(each['tokens_each'], ',.0f')} | {figure(each['bytes_each'], ',.0f')} | {figure(each['seconds'], '.1f')} | {figure(each['most_seconds'], '.1f')} | {each['load']:.1f} |")
+        lines.append(f"| `{name}` | {figure(each['tokens'], '.3f')} | {figure(each['tokens_beside'], '.2f')} | {share_of} | {figure(each['tokens_each'], ',.0f')} | {figure(each['bytes_each'], ',.0f')} | {figure(each['seconds'], '.1f')} | {figure(each['most_seconds'], '.1f')} | {each['load']:.1f} |")
     return "\n".join(lines)
