@@ -24,6 +24,11 @@ void StreamDesk::set_memory(const std::string& camera, base::Duration length) {
   send_leaving(camera, stream);
 }
 
+base::Duration StreamDesk::memory(const std::string& camera) const {
+  const Stream& stream = find(camera);
+  return stream.memory ? stream.memory->length() : base::Duration::zero();
+}
+
 void StreamDesk::send_leaving(const std::string& camera, Stream& stream) {
   std::shared_ptr<PageSink> sink = sink_;
   if (stream.memory) {

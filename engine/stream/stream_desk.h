@@ -129,6 +129,8 @@ class StreamDesk final : public run::WorkSource {
   /// patches on that leave from now on (`WindowMemory`); 0: nothing. Of a policy that keeps keys; of another,
   /// nothing is there. Such texts are not lent, nor carried.
   void set_memory(const std::string& camera, base::Duration length);
+  /// As it was set last.
+  base::Duration memory(const std::string& camera) const;
   /// No patch follows. Windows that have no answers yet are told as failed; texts go on.
   void close(const std::string& camera);
 
