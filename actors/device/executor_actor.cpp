@@ -97,18 +97,18 @@ void executor_state::know(const WatchPtr& watch) {
 }
 
 void executor_state::explain(const Explain& request) {
-  bool known = false;
-  if (target) {
-    auto loan = deps->engine.desk->lend(request.window, request.rule);
-    known = loan.has_value();
-    if (known)
-      self->send(target,
-                 std::make_shared<LentText>(LentText{deps->engine.desk, std::move(*loan), request.ticket}));
+  stream::StreamDesk& desk = *deps->engine.desk;
+  std::optional<stream::StreamDesk::Loan> loan;
+  if (target) loan = desk.lend(request.window, request.rule);
+  if (loan) {
+    self->send(target,
+               std::make_shared<LentText>(LentText{deps->engine.desk, std::move(*loan), request.ticket}));
+  } else if (desk.explain(request.window, request.rule)) {
+    // What a window's memory shows is here alone.
+    explanations.ask(request.window, request.rule, request.ticket);
   } else {
-    known = deps->engine.desk->explain(request.window, request.rule);
-    if (known) explanations.ask(request.window, request.rule, request.ticket);
+    self->send<caf::message_priority::high>(answers, Explanations::gone(request.ticket));
   }
-  if (!known) self->send<caf::message_priority::high>(answers, Explanations::gone(request.ticket));
   settle();
 }
 

@@ -16,7 +16,6 @@ constexpr const char* kNoRoom = "the KV cache has no room for it now";
 /// Of what is seen by clusters, the newest that is a window of its own: as ReSV's answers were measured
 /// (docs/experiments/2026-11-29-resv-in-the-engine.md).
 constexpr double kShownSeconds = 8;
-constexpr base::Duration kWithoutEnd = std::chrono::hours(24 * 365);
 
 bool is_past(const stream::WindowId& window) {
   return window.camera.find(kMark) != std::string::npos;
@@ -37,6 +36,17 @@ std::int64_t tokens_before(const RecalledPage& page, std::size_t patch) {
   std::int64_t tokens = 0;
   for (std::size_t i = 0; i < patch; ++i) tokens += page.info.patches[i].kept.count();
   return tokens;
+}
+
+/// More than all of them together: they may be of several streams, whose seconds have nothing to do with each
+/// other.
+base::Duration length_of(std::span<const stream::RememberedPatch> patches) {
+  double first = 0, last = 0;
+  for (const stream::RememberedPatch& patch : patches) {
+    first = std::min(first, patch.tokens->seconds);
+    last = std::max(last, patch.tokens->seconds + patch.tokens->duration);
+  }
+  return std::chrono::ceil<base::Duration>(std::chrono::duration<double>(last - first + 1));
 }
 
 std::int64_t tokens_of(const RecalledPage& page) {
@@ -151,6 +161,10 @@ std::optional<RecallDesk::Refusal> RecallDesk::ask(std::uint64_t ticket, const R
     std::vector<stream::RememberedPatch> patches = patches_of(recalling);
     const auto count = static_cast<std::int64_t>(patches.size());
     if (recalling.by_clusters) {
+      // Of all that it sees there is a copy in the host's memory.
+      if (std::ranges::any_of(recalls_, [](const auto& other) { return other.second.by_clusters; }))
+        return Refusal{"another question is seen by clusters now", true};
+      recall.by_clusters = true;
       if (std::ranges::any_of(patches, [](const auto& patch) { return !patch.has_keys; }))
         throw std::invalid_argument("of what is to be seen by clusters there are no keys");
       std::int64_t shown = 0;
@@ -211,8 +225,9 @@ bool RecallDesk::fill(Recall& recall) {
   const auto slots =
       is_first ? desk_.restore(recall.name, patches) : desk_.restore_more(recall.name, patches);
   if (!slots) return false;
-  if (is_first) desk_.set_memory(recall.name, kWithoutEnd);
+  if (is_first) desk_.set_memory(recall.name, length_of(filling.patches));
   unpack(page, patches, *slots, filling.what.moves_together);
+  filling.what.pages[filling.page].values.clear();
   ++filling.page;
   filling.patch += patches.size();
   desk_.slide(recall.name, std::min(static_cast<std::int64_t>(filling.patch), filling.shown_from));

@@ -59,7 +59,7 @@ struct Recalling {
 
 /// Each is a stream of its own at the desk (`StreamDesk::restore`), which is over with its answers. It takes
 /// room that nobody keeps, and gives it up for windows; then it has failed. What is seen by clusters comes
-/// page by page, each a piece of work. In the desk's thread.
+/// page by page, each a piece of work, and there is one at a time. In the desk's thread.
 class RecallDesk final : public run::WorkSource {
  public:
   /// They have to outlive it. `model`: of the desk.
@@ -116,6 +116,7 @@ class RecallDesk final : public run::WorkSource {
     std::vector<stream::Answer> answers;
     /// Texts that go on.
     std::size_t texts = 0;
+    bool by_clusters = false;
     /// Of one that is seen by clusters, until all its pages have come.
     std::unique_ptr<Filling> filling;
   };

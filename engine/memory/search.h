@@ -49,7 +49,7 @@ struct Look {
   history::WallRange wall;
   /// Only the tokens that stand out, of pages that have a sketch; otherwise all.
   bool is_brief = false;
-  /// Not in one window: by clusters (`RecalledBy`).
+  /// Not in one window: by clusters (`Recalling::by_clusters`).
   bool by_clusters = false;
 };
 
@@ -77,7 +77,7 @@ class Search {
     bool finds_moment = false;
     std::size_t moments = 48;
     /// Of a stretch that is seen by clusters, at most: what is read of it is held until it was asked.
-    std::int64_t cluster_tokens = std::int64_t{1} << 16;
+    std::int64_t cluster_tokens = std::int64_t{1} << 15;
   };
   /// Pages in the order of time, that do not overlap but for their ends; there may be none.
   Search(std::span<const SearchedPage> pages, const Options& options);

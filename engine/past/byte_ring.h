@@ -21,6 +21,7 @@ class ByteRing {
 
   /// Room of so many bytes, at least one, behind the newest range; nothing where there is none.
   std::optional<Range> take(std::int64_t bytes);
+  /// Of all its ranges, and of what is free.
   std::int64_t bytes() const { return bytes_; }
   void drop_oldest() { ranges_.pop_front(); }
   void drop_newest() { ranges_.pop_back(); }

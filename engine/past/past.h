@@ -15,6 +15,7 @@
 #include "engine/kv/retrieval/retriever.h"
 #include "engine/model/files/config.h"
 #include "engine/past/byte_ring.h"
+#include "engine/past/past_options.h"
 #include "kernels/device/buffer.h"
 #include "kernels/device/host_buffer.h"
 #include "kernels/fetch_clusters/fetch_clusters.h"
@@ -22,25 +23,6 @@
 #include "kernels/rope/rope.h"
 
 namespace vigil::past {
-
-struct PastOptions {
-  /// A form of ReSV (`retrieval::resv_named`) or a control (`retrieval::kControls`).
-  std::string method = "resv-pooled";
-  /// Of ReSV, in place of its form's own.
-  std::optional<retrieval::ResvSettings> settings = std::nullopt;
-  /// Of a control: what a KV head may have of all tokens, from 0 to 1.
-  double share = 0.33;
-  /// In which keys and values lie in the host's memory.
-  kernels::PackedForm form = kernels::PackedForm::bf16;
-  /// Bytes of the host's memory that they may take; the oldest block goes when there is no room. Of one block
-  /// alone, that is all of it. What is not needed yet is not taken: room is doubled when it is full.
-  std::int64_t host_bytes = std::int64_t{64} << 20U;
-  /// Patches whose keys form clusters with each other; 0: all, which is what the paper has.
-  int block_patches = 0;
-  /// What a layer needs is chosen by a guess of its queries and brought while the layer before computes, as
-  /// the paper has it (PastAttend). Each layer's queries are projected twice then.
-  bool ahead = false;
-};
 
 /// The keys and values of a sequence's past in one part of the model (some KV heads of all layers), in the
 /// memory of the host, and which of them a layer's queries need.
@@ -54,8 +36,9 @@ struct PastOptions {
 /// what stays the same for longer than a block begins a cluster in each. What is forgotten is the oldest
 /// block, whole: its clusters are the first of each layer, and those of the others move up.
 ///
-/// A part that has some of the KV heads hashes those: its clusters are others than those of the whole. One
-/// stream of one device, the same in each call; not thread-safe. On a GPU, asking waits for nothing (but
+/// A part that has some of the KV heads hashes those: its clusters are others than those of the whole. On one
+/// device; in each call a stream that follows those of the calls before. Its memory may be written until what
+/// was submitted is done: whoever destroys it has waited. Not thread-safe. On a GPU, asking waits for nothing (but
 /// for controls); appending and laying wait for the device.
 class Past {
  public:

@@ -132,7 +132,7 @@ void PastAttend::attend(Stream& stream, int rank, int layer, ConstMatrix q, cons
   // Where only some rows are wanted, the plan has only their segments.
   const std::span<const kernels::AttentionSegment> segments = plan.segments();
   if (capacity_of(segments, rank) == 0) return kernels::paged_attention(stream, q, kv, plan, scale, out);
-  Lists& lists = work.lists[static_cast<std::size_t>(layer % 2)];
+  Lists& lists = work.lists[looks_ahead() ? static_cast<std::size_t>(layer % 2) : 0];
   const bool is_there =
       lists.layer == layer && std::ranges::equal(segments, lists.segments, {},
                                                  [](const auto& segment) { return segment.keys.data(); });

@@ -74,7 +74,7 @@ class GuardedPast final : public SequencePast {
   std::int64_t host_bytes() const override { return part_->host_bytes(); }
   std::int64_t device_bytes() const override { return part_->device_bytes(); }
 
-  SequencePast& part() { return *part_; }
+  SequencePast& underlying() override { return part_->underlying(); }
 
  private:
   std::vector<kernels::Stream> streams_;
@@ -87,10 +87,7 @@ class GuardedPasses final : public Passes {
       : streams_(std::move(streams)), part_(std::move(part)) {}
 
   void run(const Pass& pass) override {
-    if (pass.before.empty()) return guard(streams_, [&] { part_->run(pass); });
-    Pass own = pass;
-    for (Pass::Before& before : own.before) before.past = &dynamic_cast<GuardedPast&>(*before.past).part();
-    guard(streams_, [&] { part_->run(own); });
+    guard(streams_, [&] { part_->run(pass); });
   }
   std::unique_ptr<SequencePast> make_past(const past::PastOptions& options) override {
     return guard(streams_, [&]() -> std::unique_ptr<SequencePast> {

@@ -1,5 +1,7 @@
 #include "engine/run/parts_past.h"
 
+#include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace vigil::run {
@@ -15,13 +17,36 @@ PartsPast::PartsPast(const CachedModel& model, std::vector<kernels::Stream> stre
   }
 }
 
+PartsPast::~PartsPast() {
+  for (const kernels::Stream& stream : streams_) {
+    try {
+      stream.synchronize();
+    } catch (const std::exception&) {
+      // An error of a device is told by the next pass.
+      continue;
+    }
+  }
+}
+
+bool PartsPast::forgets_alike() {
+  std::int64_t fewest = parts_.front()->blocks();
+  for (const auto& part : parts_) fewest = std::min(fewest, part->blocks());
+  bool is_alike = true;
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank)
+    for (; parts_[rank]->blocks() > fewest; is_alike = false) parts_[rank]->forget_block(streams_[rank]);
+  return is_alike;
+}
+
 void PartsPast::append(std::span<const std::int32_t> slots, std::span<const std::int32_t> times) {
   for (std::size_t rank = 0; rank < parts_.size(); ++rank)
     parts_[rank]->append(streams_[rank], model_.parts[rank]->pages, slots, times);
+  forgets_alike();
 }
 
 void PartsPast::lay() {
-  for (std::size_t rank = 0; rank < parts_.size(); ++rank) parts_[rank]->lay(streams_[rank]);
+  do {
+    for (std::size_t rank = 0; rank < parts_.size(); ++rank) parts_[rank]->lay(streams_[rank]);
+  } while (!forgets_alike());
 }
 
 void PartsPast::forget_block() {

@@ -19,6 +19,8 @@ class PartsPast final : public SequencePast {
   /// streams: one a part, as the passes have them; the model has to outlive it. What options says of bytes is
   /// of all parts together. Throws as past::Past does.
   PartsPast(const CachedModel& model, std::vector<kernels::Stream> streams, past::PastOptions options);
+  /// Waits for what is still written to its memory.
+  ~PartsPast() override;
 
   void append(std::span<const std::int32_t> slots, std::span<const std::int32_t> times) override;
   void lay() override;
@@ -32,6 +34,9 @@ class PartsPast final : public SequencePast {
   std::span<past::Past* const> parts() const { return borrowed_; }
 
  private:
+  /// Clusters differ from part to part, and so does what has no room: all forget what one has.
+  bool forgets_alike();
+
   const CachedModel& model_;
   std::vector<kernels::Stream> streams_;
   std::vector<std::unique_ptr<past::Past>> parts_;

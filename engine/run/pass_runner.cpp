@@ -17,15 +17,11 @@
 namespace vigil::run {
 namespace {
 
-/// Tokens that a KV head may fetch of a sequence's past. Lists of that length, for each sequence of a pass
-/// that has one, are 64 MiB at the 7B shape.
-constexpr std::int64_t kMostFetched = 32768;
+/// Tokens that a KV head may fetch of a sequence's past. Lists of that length, which all sequences of a pass have
+/// where one has a past, are 32 MiB each at the 7B shape.
+constexpr std::int64_t kMostFetched = 16384;
 
 }  // namespace
-
-std::unique_ptr<SequencePast> Passes::make_past(const past::PastOptions& /*options*/) {
-  throw std::logic_error("these passes see no past");
-}
 
 PassRunner::PassRunner(CachedModel& model, const std::vector<kernels::Stream>& streams,
                        const CachedModel* other)
@@ -148,9 +144,11 @@ std::span<const float> PassRunner::key_distances(const Pass& pass) {
 
 const model::Attend& PassRunner::attend_of(const Pass& pass) {
   if (pass.before.empty()) return *pass.attend;
+  if (pass.attend != &model::full_attention())
+    throw std::invalid_argument("a pass whose segments have a past, and that attends otherwise");
   past_attend_.clear();
   for (const Pass::Before& before : pass.before)
-    past_attend_.add(pass.segments.at(before.segment).keys, dynamic_cast<PartsPast&>(*before.past).parts(),
+    past_attend_.add(pass.segments.at(before.segment).keys, dynamic_cast<PartsPast&>(before.past->underlying()).parts(),
                      before.now);
   return past_attend_;
 }

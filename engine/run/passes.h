@@ -44,7 +44,8 @@ struct Pass {
   /// Whose rows these are, in order, and which keys each sees; they cover all rows.
   std::vector<kernels::AttentionSegment> segments;
   /// What lies before the keys of a segment and is in no page: its rows see of it what each layer and KV head
-  /// chooses (past::PastAttend). Where any segment has one, `attend` is not asked.
+  /// chooses by all of them together (past::PastAttend), so that rows of one pass may see what these rows in
+  /// passes of their own would not. Not beside another `attend`, nor where keys are looked at (`key_distances`).
   struct Before {
     std::size_t segment = 0;
     /// Of these passes, and laid.

@@ -10,7 +10,7 @@ namespace vigil::run {
 
 /// Belongs to the passes that made it (`Passes::make_past`), and is used in their thread, between passes;
 /// those have to outlive it. Appending waits for what the passes have submitted. Its functions throw what
-/// those of past::Past do, and DeviceLost.
+/// those of past::Past do, and DeviceLost; it is of no use after that.
 class SequencePast {
  public:
   virtual ~SequencePast() = default;
@@ -21,8 +21,11 @@ class SequencePast {
   virtual void append(std::span<const std::int32_t> slots, std::span<const std::int32_t> times) = 0;
   /// Lays what was appended since: whoever puts it into a pass has called it.
   virtual void lay() = 0;
-  /// The oldest block of patches goes.
+  /// The oldest block of patches goes; what is left is to be laid again.
   virtual void forget_block() = 0;
+
+  /// The one that these passes know, if this is one around it.
+  virtual SequencePast& underlying() { return *this; }
 
   virtual std::int64_t tokens() const = 0;
   /// The patches of each block, the oldest first.

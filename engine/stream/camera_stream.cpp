@@ -54,7 +54,7 @@ std::int64_t CameraStream::append(model::VisualTokensPtr patch,
 void CameraStream::restore(std::span<const RememberedPatch> patches, kv::Book::Claim& claim) {
   if (patches.empty()) throw std::invalid_argument("nothing is remembered");
   if (!can_restore())
-    throw std::logic_error("a stream that has begun, or keeps no keys, cannot go on with others");
+    throw std::logic_error("a stream whose keys are not all there cannot go on with others");
   // Above two frames a second patches share a time (`model::time_interval`).
   std::int64_t before = patches_.empty() ? 0 : patches_.back().time, tokens = 0;
   for (const RememberedPatch& patch : patches) {

@@ -93,6 +93,7 @@ class CameraStream {
   /// patches, for times that descend or that no position can tell, and for patches with neither keys nor
   /// embeddings: nothing has changed then.
   void restore(std::span<const RememberedPatch> patches, kv::Book::Claim& claim);
+  /// Whether the keys of all its patches are there, so that it may go on with more.
   bool can_restore() const { return policy_->keeps_keys() && keyed_.last == patches().last; }
   /// The slots of all its tokens whose keys are there, oldest first. Until it changes.
   std::span<const std::int32_t> slots() const { return keys_.slots(); }

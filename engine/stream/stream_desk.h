@@ -23,7 +23,7 @@
 #include "engine/kv/carried_view.h"
 #include "engine/model/families/prompt.h"
 #include "engine/model/model_folder.h"
-#include "engine/past/past.h"
+#include "engine/past/past_options.h"
 #include "engine/run/executor.h"
 #include "engine/run/passes.h"
 #include "engine/stream/answer.h"
@@ -97,8 +97,9 @@ class StreamDesk final : public run::WorkSource {
   /// std::invalid_argument for a camera whose stream is open, and as that.
   std::optional<std::span<const std::int32_t>> restore(const std::string& camera,
                                                        std::span<const RememberedPatch> patches);
-  /// The same stream goes on with patches that have keys, before a window of it is asked: their slots.
-  /// Absent, and nothing has changed, where there is no room, or what it had was given up.
+  /// A stream that was restored, and of which no window was asked, goes on with patches that have keys: their
+  /// slots. Absent where there is no room for them, or what it had was given up: it is to be closed then.
+  /// Throws std::invalid_argument for no such stream, for patches without keys, and as `CameraStream::restore`.
   std::optional<std::span<const std::int32_t>> restore_more(const std::string& camera,
                                                             std::span<const RememberedPatch> patches);
   /// Its next windows are placed by this policy; what the one before kept is given up. As
@@ -125,9 +126,10 @@ class StreamDesk final : public run::WorkSource {
   }
   /// As `slide`, of patches that the stream's budget has no room for.
   void shorten(const std::string& camera, std::int64_t first);
-  /// Texts of its windows see what lies before these, up to so long before their first patch, from the
-  /// patches on that leave from now on (`WindowMemory`); 0: nothing. Of a policy that keeps keys; of another,
-  /// nothing is there. Such texts are not lent, nor carried.
+  /// Texts of its windows see what lies before these, from the patches on that leave from now on: so long up
+  /// to the newest of them, and what is in one block with it (`WindowMemory`); 0: nothing. Of a policy that
+  /// keeps keys; of another, nothing is there. Such texts are not lent, nor carried. Throws
+  /// std::invalid_argument for a stream that is not open.
   void set_memory(const std::string& camera, base::Duration length);
   /// As it was set last.
   base::Duration memory(const std::string& camera) const;
@@ -193,7 +195,7 @@ class StreamDesk final : public run::WorkSource {
     std::optional<base::Duration> keep = std::nullopt;
     bool is_far = false;
   };
-  /// In place of `explain`; nothing where that would be false.
+  /// In place of `explain`; nothing where that would be false, and of a window with a memory, whose texts stay.
   std::optional<Loan> lend(const WindowId& window, std::size_t question);
   /// Goes on with it, as if its window had been asked here: it is told when it has ended. The cache has to be
   /// as large as the lender's. Throws DeviceLost, and what copying the pages does: the text is closed then.
@@ -213,7 +215,8 @@ class StreamDesk final : public run::WorkSource {
     std::optional<base::Clock::TimePoint> deadline = std::nullopt;
     std::optional<base::Duration> keep = std::nullopt;
   };
-  /// In place of `explain`, once; nothing where that would be false, and for a text that has ended already.
+  /// In place of `explain`, once; nothing where that would be false, for a text that has ended already, and of a
+  /// window with a memory.
   /// It stays here as well, for as long as its window does: `explain` goes on with it after all, `done` tells
   /// that this is not needed. Throws what reading the pages does, and nothing has changed then.
   std::optional<Carried> carry(const WindowId& window, std::size_t question);
@@ -250,7 +253,7 @@ class StreamDesk final : public run::WorkSource {
   /// What has come of it since the last call.
   DeskNews take_news() { return std::exchange(news_, {}); }
 
-  /// What lies before the windows of all streams.
+  /// What lies before the windows of all open streams, those of questions about the past among them.
   struct WindowMemories {
     std::int64_t tokens = 0, host_bytes = 0, device_bytes = 0;
   };

@@ -35,20 +35,33 @@ void WindowMemory::take(LeavingTokens tokens) noexcept {
   if (next_) next_->take(std::move(tokens));
 }
 
+void WindowMemory::set_length(base::Duration length) {
+  // Its room is that of the length that it was made with.
+  if (length > length_) forget();
+  length_ = length;
+}
+
+std::int64_t WindowMemory::room_for(const model::VisualTokens& patch, double patches) const {
+  const auto groups = static_cast<double>(patch.kept.height() * patch.kept.width());
+  // Of keys and values in bf16, which no form exceeds by much.
+  const double token = 4.0 * text_.num_hidden_layers * text_.num_key_value_heads * text_.head_dim;
+  return static_cast<std::int64_t>(patches * groups * token * kBetween);
+}
+
 void WindowMemory::make_past(const model::VisualTokens& patch) {
   const double patches = std::ceil(base::seconds(length_) / std::max(patch.duration, 1e-3));
   const double block = std::clamp(std::ceil(patches / kBlocks), kFewestOfBlock, kMostOfBlock);
-  const auto groups = static_cast<double>(patch.kept.height() * patch.kept.width());
-  // Of keys and values in bf16.
-  const double token = 4.0 * text_.num_hidden_layers * text_.num_key_value_heads * text_.head_dim;
   past::PastOptions options = how_;
-  options.host_bytes = static_cast<std::int64_t>((patches + block) * groups * token * kBetween);
+  options.host_bytes = room_for(patch, patches + block);
   options.block_patches = static_cast<int>(block);
   past_ = passes_.make_past(options);
+  room_of_patch_ = room_for(patch, 1);
 }
 
 void WindowMemory::settle(std::int64_t first) {
   if (waiting_.empty() || waiting_.front().number >= first) return;
+  // Larger pictures have no room in what was made for smaller ones.
+  if (past_ && room_for(*last_, 1) > room_of_patch_) begin_anew();
   if (!past_) make_past(*last_);
   while (!waiting_.empty() && waiting_.front().number < first) {
     const Waiting& patch = waiting_.front();
@@ -57,7 +70,6 @@ void WindowMemory::settle(std::int64_t first) {
     ends_.push_back(patch.end);
     waiting_.pop_front();
   }
-  past_->lay();
   follow_past();
   for (std::vector<int> blocks = past_->patches(); blocks.size() > 1; blocks = past_->patches()) {
     const double end = ends_[static_cast<std::size_t>(blocks.front() - 1)];
@@ -65,6 +77,8 @@ void WindowMemory::settle(std::int64_t first) {
     past_->forget_block();
     follow_past();
   }
+  past_->lay();
+  follow_past();
 }
 
 void WindowMemory::follow_past() {
@@ -73,10 +87,14 @@ void WindowMemory::follow_past() {
   while (ends_.size() > patches) ends_.pop_front();
 }
 
-void WindowMemory::forget() {
-  waiting_.clear();
+void WindowMemory::begin_anew() {
   past_.reset();
   ends_.clear();
+}
+
+void WindowMemory::forget() {
+  waiting_.clear();
+  begin_anew();
 }
 
 }  // namespace vigil::stream

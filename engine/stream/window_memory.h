@@ -11,7 +11,7 @@
 #include "base/duration.h"
 #include "engine/kv/view.h"
 #include "engine/model/files/config.h"
-#include "engine/past/past.h"
+#include "engine/past/past_options.h"
 #include "engine/run/passes.h"
 #include "engine/run/sequence_past.h"
 #include "engine/stream/page_sink.h"
@@ -31,7 +31,8 @@ class WindowMemory final : public PageSink {
                base::Duration length);
 
   void pass_on_to(std::shared_ptr<PageSink> next) { next_ = std::move(next); }
-  void set_length(base::Duration length) { length_ = length; }
+  /// A longer one begins anew.
+  void set_length(base::Duration length);
   base::Duration length() const { return length_; }
 
   bool takes_keyless() const override { return next_ && next_->takes_keyless(); }
@@ -62,7 +63,10 @@ class WindowMemory final : public PageSink {
     std::int32_t time = 0;
     kv::View view;
   };
+  /// Bytes of so many patches like this one, if nothing of them is pruned.
+  std::int64_t room_for(const model::VisualTokens& patch, double patches) const;
   void make_past(const model::VisualTokens& patch);
+  void begin_anew();
   /// Keeps as many ends as the past has patches.
   void follow_past();
 
@@ -76,6 +80,7 @@ class WindowMemory final : public PageSink {
   std::int64_t taken_ = -1;
   model::VisualTokensPtr last_;
   std::unique_ptr<run::SequencePast> past_;
+  std::int64_t room_of_patch_ = 0;
   /// When each patch of the past ended.
   std::deque<double> ends_;
 };

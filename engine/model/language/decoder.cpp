@@ -190,7 +190,9 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
                            projected.columns(q_width + kv_width, kv_width), cos.row<float>(0),
                            sin.row<float>(0), workspace.plan, kv);
 
-    if (!last && pass.attend->looks_ahead())
+    // The last layer may ask for fewer rows: then it has queries of its own.
+    const bool next_narrows = i + 2 == layers_.size() && wanted < rows;
+    if (!last && !next_narrows && pass.attend->looks_ahead())
       look_ahead(stream, workspace, i + 1, *pass.attend, hidden, cos.row<float>(0), sin.row<float>(0));
 
     if (narrows) {

@@ -70,6 +70,20 @@ TEST_F(DecodeElsewhereTest, TextsGoOnThereAndAllPagesComeBack) {
   EXPECT_TRUE(outcome()->complete);
 }
 
+// What lies before its window is with the device that it was asked on.
+TEST_F(DecodeElsewhereTest, TextsOfWindowsWithAMemoryStay) {
+  sources_.add("a", frames(std::vector<int>(24, 90)));
+  auto settings = explaining("a");
+  settings->stream.pruning = {.policy = config::Pruning::none, .refresh = config::Refresh::none};
+  settings->stream.window.memory = 10min;
+  start({settings});
+  EXPECT_THAT(descriptions(), ElementsAre("Yes, a 90."));
+  EXPECT_THAT(language_.passes.generated, Not(SizeIs(0)));
+  EXPECT_THAT(decoder_.passes.generated, SizeIs(0));
+  EXPECT_TRUE(is_empty(language_));
+  EXPECT_TRUE(outcome()->complete);
+}
+
 TEST_F(DecodeElsewhereTest, ATextThatFailsThereIsGivenBack) {
   sources_.add("a", frames(std::vector<int>(24, 99)));
   start({explaining("a")});

@@ -369,6 +369,9 @@ TEST_F(RecallDeskTest, ByClustersWhatCannotBeSeenFailsAndLeavesNothing) {
   sound.by_clusters = true;
   ASSERT_FALSE(recalls.ask(++tickets, sound));
   recalls.work({});
+  refusal = recalls.ask(tickets + 1, sound);
+  ASSERT_TRUE(refusal) << "one at a time";
+  EXPECT_TRUE(refusal->is_busy);
   EXPECT_TRUE(recalls.forgotten({std::to_string(tickets) + "#past", "no memory"}));
   EXPECT_FALSE(recalls.forgotten({"gate", "no memory"}));
   const RecallDesk::News news = recalls.take_news();

@@ -46,7 +46,7 @@ struct FailingPasses final : Passes {
   void run(const Pass& pass) override {
     if (pass.before.empty()) throw error;
     // The past that it has made, and no guard of it.
-    dynamic_cast<FailingPast<Error>&>(*pass.before.at(0).past).append({}, {});
+    dynamic_cast<FailingPast<Error>&>(pass.before.at(0).past->underlying()).append({}, {});
   }
   std::unique_ptr<SequencePast> make_past(const past::PastOptions&) override {
     return std::make_unique<FailingPast<Error>>(error);

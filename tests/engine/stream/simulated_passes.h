@@ -102,7 +102,10 @@ struct SimulatedPast final : run::SequencePast {
     is_laid = false;
   }
   void lay() override { is_laid = true; }
-  void forget_block() override { blocks.erase(blocks.begin()); }
+  void forget_block() override {
+    blocks.erase(blocks.begin());
+    is_laid = blocks.empty();
+  }
   std::int64_t tokens() const override { return static_cast<std::int64_t>(inputs().size()); }
   std::vector<int> patches() const override {
     std::vector<int> counts;

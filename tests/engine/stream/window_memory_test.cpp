@@ -1,7 +1,9 @@
 // What texts see of the patches before their windows, over a simulated device that tells it.
 #include "engine/stream/window_memory.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -132,6 +134,46 @@ TEST_F(WindowMemoryTest, GoesBackAsFarAsItIsLongByBlocks) {
   EXPECT_THAT(seen.back(), IsEmpty());
 }
 
+// Its room was that of a shorter one.
+TEST_F(WindowMemoryTest, ALongerOneBeginsAnew) {
+  open(20s);
+  for (int i = 0; i < 4; ++i) window();
+  ASSERT_THAT(seen.back(), SizeIs(6));
+  room.desk.set_memory("gate", 20s);
+  window();
+  EXPECT_THAT(seen.back(), SizeIs(8)) << "as long as it was";
+  room.desk.set_memory("gate", 10min);
+  EXPECT_EQ(room.desk.memory("gate"), 10min);
+  window();
+  EXPECT_THAT(seen.back(), ElementsAre(8, 9));
+}
+
+TEST_F(WindowMemoryTest, LargerPicturesHaveRoomOfTheirOwn) {
+  std::vector<std::int64_t> rooms;
+  room.passes.before_past = [&](const past::PastOptions& options) { rooms.push_back(options.host_bytes); };
+  open(10min);
+  for (int i = 0; i < 3; ++i) window();
+  ASSERT_THAT(rooms, SizeIs(1));
+  // A window shows pictures of one size.
+  room.desk.slide("gate", patches);
+  for (int i = 0; i < 4; ++i, ++patches)
+    room.append("gate", testing::patch_of(static_cast<float>(patches), 2, 2, static_cast<double>(patches)));
+  const auto ask = [&] {
+    room.desk.slide("gate", patches - kLength);
+    room.desk.done(room.ask("gate", {patches - kLength, patches}, {room.question("Is there a car?", 1)}));
+    last = room.ask("gate", {patches - kLength, patches}, {room.question("Is there a car?", 1)});
+    room.run();
+    room.desk.done(last);
+  };
+  ask();
+  for (int i = 0; i < 4; ++i, ++patches)
+    room.append("gate", testing::patch_of(static_cast<float>(patches), 2, 2, static_cast<double>(patches)));
+  ask();
+  ASSERT_THAT(rooms, SizeIs(2));
+  EXPECT_EQ(rooms[1], 2 * rooms[0]);
+  EXPECT_THAT(room.news.forgotten, IsEmpty()) << "it is no fault";
+}
+
 TEST_F(WindowMemoryTest, ATextThatGoesOnSeesNothingTwice) {
   open(10min);
   window();
@@ -255,6 +297,45 @@ TEST(WindowMemoryOfAModel, AnswersDependOnWhatIsBefore) {
   ASSERT_THAT(without, SizeIs(7));
   EXPECT_EQ(with[0], without[0]) << "nothing is before the first";
   for (std::size_t i = 1; i < with.size(); ++i) EXPECT_NE(with[i], without[i]) << i;
+}
+
+// What is forgotten leaves a past that is to be laid again before a window is asked.
+TEST(WindowMemoryOfAModel, WindowsGoOnWhileTheOldestGoes) {
+  const auto shown = testing::noise_window(4, 3);
+  testing::DemoDesk at;
+  at.desk.open("gate", make_refresh("none"));
+  at.desk.set_memory("gate", 4s);
+  std::int64_t most = 0, last = 0;
+  bool shrank = false;
+  for (std::int64_t i = 0; i < 48; ++i) {
+    const model::VisualTokens& patch = *shown[static_cast<std::size_t>(i % 4)];
+    auto again = std::make_shared<model::VisualTokens>();
+    again->dtype = patch.dtype;
+    again->width = patch.width;
+    again->kept = patch.kept;
+    again->seconds = static_cast<double>(i);
+    again->duration = patch.duration;
+    again->embeddings = kernels::Buffer(kernels::Stream::cpu(1), patch.bytes());
+    std::memcpy(again->embeddings.data(), patch.embeddings.data(), patch.bytes());
+    at.desk.append("gate", std::move(again));
+    if (i % 4 != 3) continue;
+    at.desk.slide("gate", i - 3);
+    Asking asking;
+    asking.patches = {i - 3, i + 1};
+    asking.questions.push_back({at.questions.compile(testing::question("Is there a car?", 1)), {}});
+    const WindowId id = at.desk.ask("gate", std::move(asking));
+    const DeskNews news = at.work();
+    EXPECT_THAT(news.failed, IsEmpty()) << i;
+    EXPECT_THAT(news.forgotten, IsEmpty()) << i;
+    ASSERT_THAT(news.answered, SizeIs(1)) << i;
+    at.desk.done(id);
+    const std::int64_t tokens = at.desk.window_memory().tokens;
+    shrank = shrank || tokens < last;
+    most = std::max(most, last = tokens);
+  }
+  EXPECT_TRUE(shrank) << "nothing was forgotten";
+  // Four seconds, the open block of eight, and what has come since.
+  EXPECT_LE(most, (4 + 8 + 8) * shown[0]->count());
 }
 
 }  // namespace
