@@ -35,7 +35,7 @@
 #include "engine/run/pass_runner.h"
 #include "engine/run/tower_encoder.h"
 #include "engine/stream/yes_no.h"
-#include "media/media.h"
+#include "loadtest/engine/video_patches.h"
 
 namespace {
 
@@ -150,8 +150,8 @@ class Bench {
 
   /// Reads a window, and computes it whole.
   void look(const Json& window) {
-    patches_.clear();
-    read(window);
+    const double start = window.at("start"), seconds = window.at("seconds");
+    patches_ = patches_of(window.at("video"), start, start + seconds, kFps, encoder_);
     view_ = std::make_unique<kv::View>(model_.book);
     cursor_ = model::PositionCursor();
     positions_.clear();
@@ -183,32 +183,6 @@ class Bench {
   }
 
  private:
-  void read(const Json& window) {
-    std::optional<media::Size> size;
-    const double start = window.at("start"), seconds = window.at("seconds");
-    const auto reader = media::VideoReader::open(
-        window.at("video"), {.fps = kFps,
-                             .from = start,
-                             .to = start + seconds,
-                             .size =
-                                 [&](media::Size source) {
-                                   const auto fitted = encoder_.frame_size({source.width, source.height});
-                                   size = media::Size{fitted.width, fitted.height};
-                                   return *size;
-                                 },
-                             .motion = false});
-    std::vector<media::SampledFrame> frames;
-    while (auto frame = reader->next()) frames.push_back(std::move(*frame));
-    const auto view = [&](std::size_t i) {
-      return model::PictureView{frames[i].image->rgb.data(), size->width, size->height};
-    };
-    for (std::size_t i = 0; i + 1 < frames.size(); i += 2) {
-      const run::PatchFrames patch{{view(i), view(i + 1)}, static_cast<double>(i) / kFps, 2 / kFps};
-      patches_.push_back(encoder_.encode(std::vector{patch}).front());
-    }
-    if (patches_.empty()) throw std::runtime_error("no frames");
-  }
-
   std::unique_ptr<past::Past> past_of(const std::vector<std::string>& parts) {
     past::PastOptions options{.method = parts.at(0)};
     const bool is_resv = parts[0].starts_with("resv");

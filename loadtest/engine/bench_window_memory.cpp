@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -28,7 +27,7 @@
 #include "engine/run/tower_encoder.h"
 #include "engine/stream/compiled_question.h"
 #include "engine/stream/stream_desk.h"
-#include "media/media.h"
+#include "loadtest/engine/video_patches.h"
 
 namespace {
 
@@ -36,7 +35,8 @@ using namespace vigil;
 using Json = nlohmann::json;
 
 constexpr double kFps = 2;
-constexpr std::int64_t kPatchesRead = 64, kCounted = 10;
+constexpr double kSecondsRead = 64;
+constexpr std::int64_t kCounted = 10;
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
@@ -48,32 +48,6 @@ double milliseconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// The first patches of a video.
-std::vector<model::VisualTokensPtr> read(const std::string& video, run::TowerEncoder& encoder) {
-  std::optional<media::Size> size;
-  const auto reader = media::VideoReader::open(
-      video, {.fps = kFps,
-              .to = static_cast<double>(kPatchesRead),
-              .size =
-                  [&](media::Size source) {
-                    const auto fitted = encoder.frame_size({source.width, source.height});
-                    size = media::Size{fitted.width, fitted.height};
-                    return *size;
-                  },
-              .motion = false});
-  std::vector<media::SampledFrame> frames;
-  while (auto frame = reader->next()) frames.push_back(std::move(*frame));
-  const auto view = [&](std::size_t i) {
-    return model::PictureView{frames[i].image->rgb.data(), size->width, size->height};
-  };
-  std::vector<model::VisualTokensPtr> patches;
-  for (std::size_t i = 0; i + 1 < frames.size(); i += 2)
-    patches.push_back(
-        encoder.encode(std::vector{run::PatchFrames{{view(i), view(i + 1)}, 0, 2 / kFps}}).front());
-  if (patches.empty()) throw std::runtime_error(video + " has no frames");
-  return patches;
-}
-
 /// A camera that shows some patches again and again, at a desk of its own.
 class Camera {
  public:
@@ -83,7 +57,7 @@ class Camera {
         type_(model::choose_compute(*folder_, {}, device.kind)),
         stream_(run::make_streams(device, 0).front()),
         encoder_(folder_, type_, stream_),
-        patches_(read(video, encoder_)),
+        patches_(patches_of(video, 0, kSecondsRead, kFps, encoder_)),
         window_(static_cast<std::int64_t>(window * kFps / 2)),
         stride_(static_cast<std::int64_t>(stride * kFps / 2)),
         model_(folder_, {.memory = {stream_},
