@@ -119,8 +119,8 @@ TEST_F(WindowMemoryTest, AnAuditThatIsUnderWayWhenItBeginsOrEndsIsGivenUp) {
       patch->whole = visual_patch(gate, second_++, 70)->tokens;
       desk.push(*patch);
     };
-    for (int i = 0; i < 3; ++i) audited(before);
-    EXPECT_TRUE(language.desk.is_open("gate#audit"));
+    for (int i = 0; i < 4; ++i) audited(before);
+    EXPECT_TRUE(language.desk.is_open("gate#audit")) << "both are asked";
     push(after);
     EXPECT_FALSE(language.desk.is_open("gate#audit"));
     const WindowDesk::News news = run();
