@@ -133,10 +133,11 @@ class Memory {
   std::vector<Found> find(const history::CameraId& camera, const history::WallRange& wall);
   /// `damaged`: pages, by the numbers of `Found::info`, that turned out to be. `now`: a camera that is
   /// watched goes on, so that what it may have seen between its last page and then is not missing, if that is
-  /// as little as between two pages.
+  /// as little as between two pages. `keyless`: pages that were of no use, since they have no keys.
   Coverage coverage(const history::CameraId& camera, const history::WallRange& wall,
                     std::span<const std::uint64_t> damaged = {},
-                    std::optional<std::int64_t> now = std::nullopt) const;
+                    std::optional<std::int64_t> now = std::nullopt,
+                    std::span<const std::uint64_t> keyless = {}) const;
 
   HostTier& host() { return host_; }
   /// Null without a store.

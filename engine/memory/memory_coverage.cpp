@@ -16,21 +16,26 @@ std::vector<KnownGap> Memory::noted(const history::CameraId& camera, const histo
 }
 
 Coverage Memory::coverage(const history::CameraId& camera, const history::WallRange& wall,
-                          std::span<const std::uint64_t> damaged, std::optional<std::int64_t> now) const {
+                          std::span<const std::uint64_t> damaged, std::optional<std::int64_t> now,
+                          std::span<const std::uint64_t> keyless) const {
   std::vector<history::WallRange> there;
   std::vector<KnownGap> known;
   const auto entry = cameras_.find(camera);
   const auto is_known_damaged = [&](std::uint64_t number) {
     return std::find(damaged.begin(), damaged.end(), number) != damaged.end();
   };
+  const auto add = [&](std::uint64_t number, const history::WallRange& range) {
+    if (std::ranges::find(keyless, number) == keyless.end()) return there.push_back(range);
+    known.push_back({range, Gap::keyless});
+  };
   // So that what lies just outside can say whether the camera went on.
   const history::WallRange wider{wall.from - kJitter, wall.to + kJitter};
   for (const HostTier::Page* page : host_.pages(camera, wider))
-    if (!is_known_damaged(page->info.number)) there.push_back(history::wall_of(page->info));
+    if (!is_known_damaged(page->info.number)) add(page->info.number, history::wall_of(page->info));
   if (store_ != nullptr) {
     for (const PartQueue::OnItsWay& page : queue_->pages(camera, wider)) {
       const history::WallRange range = history::wall_of(page.info);
-      if (entry == cameras_.end() || !is_erased(entry->second, range)) there.push_back(range);
+      if (entry == cameras_.end() || !is_erased(entry->second, range)) add(page_of(page.info.number), range);
     }
     for (const history::KeptPage& page : store_->pages(camera, wider)) {
       const history::WallRange range = history::wall_of(page.info);
@@ -40,7 +45,7 @@ Coverage Memory::coverage(const history::CameraId& camera, const history::WallRa
       } else if (is_damaged(page) || is_known_damaged(page_of(page.info.number))) {
         known.push_back({range, Gap::damaged});
       } else {
-        there.push_back(range);
+        add(page_of(page.info.number), range);
       }
     }
     for (const history::Erasure& erasure : store_->erasures())

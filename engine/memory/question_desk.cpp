@@ -114,13 +114,24 @@ std::optional<kv::Form> QuestionDesk::form_for(const Memory::Found& page, const 
   for (const kv::Form form : kKeys)
     if (page.disk.contains(form)) return form;
   // Better than nothing.
-  for (const kv::Form form : {kv::Form::embeddings, kv::Form::sketch})
+  const auto coarse = job.look.by_clusters ? std::array{kv::Form::sketch, kv::Form::embeddings}
+                                           : std::array{kv::Form::embeddings, kv::Form::sketch};
+  for (const kv::Form form : coarse)
     if (has(page, form)) return form;
   return std::nullopt;
 }
 
 bool QuestionDesk::plan(Session& session, Job& job) {
   job.forms.clear();
+  // By clusters, what has no keys is left out.
+  if (job.look.by_clusters)
+    std::erase_if(job.look.slices, [&](const Slice& slice) {
+      const auto form = form_for(session.pages[slice.page], job);
+      if (form && *form != kv::Form::embeddings) return false;
+      session.keyless.push_back(session.pages[slice.page].info.number);
+      return true;
+    });
+  if (job.look.slices.empty()) return false;
   for (const Slice& slice : job.look.slices) {
     const auto form = form_for(session.pages[slice.page], job);
     if (!form) return false;
@@ -146,8 +157,10 @@ void QuestionDesk::go_on(Sessions::iterator entry) {
       }
     }
     if (session.pending.empty()) return;
-    const std::size_t most =
-        session.pending.front().is_brief ? options_.brief_at_once : options_.whole_at_once;
+    const Look& next = session.pending.front();
+    const std::size_t most = next.is_brief      ? options_.brief_at_once
+                             : next.by_clusters ? 1
+                                                : options_.whole_at_once;
     if (session.jobs.size() >= most) return;
     Look look = std::move(session.pending.front());
     session.pending.pop_front();
@@ -407,8 +420,8 @@ void QuestionDesk::finish(Sessions::iterator entry) {
   Session& session = entry->second;
   PastAnswer answer = std::move(session.answer);
   answer.found = session.search->result();
-  answer.coverage =
-      memory_.coverage(session.asking.camera, session.asking.wall, session.damaged, session.asked_wall);
+  answer.coverage = memory_.coverage(session.asking.camera, session.asking.wall, session.damaged,
+                                     session.asked_wall, session.keyless);
   answer.total = clock_.now() - session.asked;
   news_.answered.emplace_back(entry->first, std::move(answer));
   sessions_.erase(entry);

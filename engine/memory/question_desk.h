@@ -151,6 +151,8 @@ class QuestionDesk {
     std::uint64_t uses = 0;
     /// Numbers of pages that cannot be read.
     std::vector<std::uint64_t> damaged;
+    /// Of pages that were left out of what is seen by clusters.
+    std::vector<std::uint64_t> keyless;
     /// The last look, for words, is under way or over.
     bool is_told = false;
     base::Clock::TimePoint asked{};

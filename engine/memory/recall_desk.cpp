@@ -16,6 +16,7 @@ constexpr const char* kNoRoom = "the KV cache has no room for it now";
 /// Of what is seen by clusters, the newest that is a window of its own: as ReSV's answers were measured
 /// (docs/experiments/2026-11-29-resv-in-the-engine.md).
 constexpr double kShownSeconds = 8;
+constexpr std::int64_t kMostShown = 64;
 
 bool is_past(const stream::WindowId& window) {
   return window.camera.find(kMark) != std::string::npos;
@@ -168,8 +169,13 @@ std::optional<RecallDesk::Refusal> RecallDesk::ask(std::uint64_t ticket, const R
       if (std::ranges::any_of(patches, [](const auto& patch) { return !patch.has_keys; }))
         throw std::invalid_argument("of what is to be seen by clusters there are no keys");
       std::int64_t shown = 0;
-      for (double seconds = 0; shown < count && seconds < kShownSeconds; ++shown)
-        seconds += patches[static_cast<std::size_t>(count - 1 - shown)].tokens->duration;
+      const base::GridMask& grid = patches.back().tokens->kept;
+      for (double seconds = 0; shown < std::min(count, kMostShown) && seconds < kShownSeconds; ++shown) {
+        const model::VisualTokens& patch = *patches[static_cast<std::size_t>(count - 1 - shown)].tokens;
+        // No window shows two sizes.
+        if (patch.kept.height() != grid.height() || patch.kept.width() != grid.width()) break;
+        seconds += patch.duration;
+      }
       recall.filling = std::make_unique<Filling>(Filling{recalling, std::move(patches), 0, 0, count - shown});
       recalls_.emplace(ticket, std::move(recall));
       return std::nullopt;
@@ -243,7 +249,8 @@ bool RecallDesk::forgotten(const stream::DeskNews::Forgotten& news) {
   const auto recall =
       std::ranges::find_if(recalls_, [&](const auto& each) { return each.second.name == news.camera; });
   if (recall == recalls_.end()) return true;
-  news_.failed.push_back({recall->first, news.reason, true});
+  // From its first page again it would fare no better.
+  news_.failed.push_back({recall->first, news.reason, false});
   end(recall);
   return true;
 }

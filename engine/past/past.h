@@ -1,6 +1,7 @@
 // What of a sequence has left its pages and can still be attended to: the past of one stream.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -38,8 +39,8 @@ namespace vigil::past {
 ///
 /// A part that has some of the KV heads hashes those: its clusters are others than those of the whole. On one
 /// device; in each call a stream that follows those of the calls before. Its memory may be written until what
-/// was submitted is done: whoever destroys it has waited. Not thread-safe. On a GPU, asking waits for nothing (but
-/// for controls); appending and laying wait for the device.
+/// was submitted is done: whoever destroys it has waited. Not thread-safe. On a GPU, asking waits for nothing
+/// (but for controls); appending and laying wait for the device.
 class Past {
  public:
   /// `layout`: of the part's pages, f32 or bf16. Throws std::invalid_argument for a method that there is not,
@@ -65,6 +66,9 @@ class Past {
   /// now on: so that stretches of the past lie side by side. Throws std::invalid_argument for another number
   /// of them than there are blocks, and std::logic_error for controls.
   void turn(kernels::Stream& stream, std::span<const std::int32_t> by);
+
+  /// Its bytes may be so many from now on, if that is more than they might be.
+  void allow(std::int64_t host_bytes) { options_.host_bytes = std::max(options_.host_bytes, host_bytes); }
 
   std::int64_t tokens() const { return tokens_; }
   std::int64_t blocks() const { return static_cast<std::int64_t>(blocks_.size()); }

@@ -17,8 +17,8 @@
 namespace vigil::run {
 namespace {
 
-/// Tokens that a KV head may fetch of a sequence's past. Lists of that length, which all sequences of a pass have
-/// where one has a past, are 32 MiB each at the 7B shape.
+/// Tokens that a KV head may fetch of a sequence's past. Lists of that length, which all sequences of a pass
+/// have where one has a past, are 32 MiB each at the 7B shape.
 constexpr std::int64_t kMostFetched = 16384;
 
 }  // namespace
@@ -148,8 +148,8 @@ const model::Attend& PassRunner::attend_of(const Pass& pass) {
     throw std::invalid_argument("a pass whose segments have a past, and that attends otherwise");
   past_attend_.clear();
   for (const Pass::Before& before : pass.before)
-    past_attend_.add(pass.segments.at(before.segment).keys, dynamic_cast<PartsPast&>(before.past->underlying()).parts(),
-                     before.now);
+    past_attend_.add(pass.segments.at(before.segment).keys,
+                     dynamic_cast<PartsPast&>(before.past->underlying()).parts(), before.now);
   return past_attend_;
 }
 

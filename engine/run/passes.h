@@ -45,7 +45,8 @@ struct Pass {
   std::vector<kernels::AttentionSegment> segments;
   /// What lies before the keys of a segment and is in no page: its rows see of it what each layer and KV head
   /// chooses by all of them together (past::PastAttend), so that rows of one pass may see what these rows in
-  /// passes of their own would not. Not beside another `attend`, nor where keys are looked at (`key_distances`).
+  /// passes of their own would not. Not beside another `attend`, nor where keys are looked at
+  /// (`key_distances`).
   struct Before {
     std::size_t segment = 0;
     /// Of these passes, and laid.

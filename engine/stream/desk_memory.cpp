@@ -30,17 +30,18 @@ base::Duration StreamDesk::memory(const std::string& camera) const {
 }
 
 void StreamDesk::send_leaving(const std::string& camera, Stream& stream) {
-  std::shared_ptr<PageSink> sink = sink_;
+  std::shared_ptr<PageSink> sink = stream.is_restored ? nullptr : sink_;
   if (stream.memory) {
-    stream.memory->pass_on_to(sink_);
+    stream.memory->pass_on_to(std::move(sink));
     sink = stream.memory;
   }
   stream.stream.leave_to(std::move(sink), camera, stream.run);
 }
 
-void StreamDesk::settle_memory(Stream& stream, std::int64_t first) {
-  if (!stream.memory) return;
+void StreamDesk::settle_memory(Stream& stream) {
+  if (!stream.memory || !stream.memory->waits()) return;
   // A text that goes on shows all of its window still.
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
   for (const auto& [key, window] : windows_)
     if (window.memory == stream.memory) first = std::min(first, window.asking.patches.first);
   try {
@@ -52,6 +53,21 @@ void StreamDesk::settle_memory(Stream& stream, std::int64_t first) {
     stream.memory->forget();
     news_.forgotten.push_back({stream.camera, error.what()});
   }
+}
+
+void StreamDesk::settle_memories() {
+  for (auto& [camera, stream] : streams_) settle_memory(stream);
+}
+
+bool StreamDesk::forget_memories(const Draft& draft, const std::string& reason) {
+  if (draft.pass.before.empty()) return false;
+  for (const TextRef& ref : draft.outputs) {
+    const Window& window = this->window(ref.window);
+    if (!window.memory || window.memory->past() == nullptr) continue;
+    window.memory->forget();
+    news_.forgotten.push_back({window.id.camera, reason});
+  }
+  return true;
 }
 
 void StreamDesk::see_before(Draft& draft, const Window& window, const model::Position& at) const {

@@ -45,6 +45,8 @@ std::optional<base::Clock::TimePoint> StreamDesk::due() const {
 void StreamDesk::work(const run::Turn& turn) {
   now_ = turn.now;
   expire(now_);
+  // What windows that are over have shown is nobody's but a memory's.
+  settle_memories();
   admit();
   const Candidates work = candidates(turn.until);
   if (!look(work.windows)) return;
@@ -286,6 +288,8 @@ void StreamDesk::answer(Key key) {
 void StreamDesk::failed(const Draft& draft, const std::exception& error, bool out_of_memory) {
   // Its pages may be others' from here on.
   settle();
+  // The present goes on without what lies before it.
+  if (forget_memories(draft, error.what())) return;
   full_passes_ = 0;
   if (out_of_memory && shrink(draft)) {
     news_.pressed = {limits_.rows, error.what()};

@@ -57,6 +57,7 @@ std::optional<std::span<const std::int32_t>> StreamDesk::restore(const std::stri
   stream.keep();
   if (tokens > 0 && !stream.keeps_pages()) return std::nullopt;
   const auto entry = streams_.try_emplace(camera, camera, std::move(stream), ++runs_).first;
+  entry->second.is_restored = true;
   return entry->second.stream.slots();
 }
 
@@ -110,9 +111,10 @@ void StreamDesk::slide(Stream& stream) {
   const std::int64_t slid = std::min(open_from, stream.wanted_from);
   const std::int64_t from = std::min(open_from, std::max(stream.wanted_from, stream.shortened_to));
   if (stream.ahead && window(*stream.ahead).placed->patches.first < from) drop_ahead(stream);
+  if (stream.memory) stream.memory->leave_before(std::max(slid, from));
   stream.stream.slide(slid);
   stream.stream.slide(from, Leaving::forgotten);
-  settle_memory(stream, slid);
+  settle_memory(stream);
   if (!stream.placing) stream.stream.keep();
   is_full_ = false;
 }

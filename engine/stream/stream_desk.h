@@ -99,7 +99,8 @@ class StreamDesk final : public run::WorkSource {
                                                        std::span<const RememberedPatch> patches);
   /// A stream that was restored, and of which no window was asked, goes on with patches that have keys: their
   /// slots. Absent where there is no room for them, or what it had was given up: it is to be closed then.
-  /// Throws std::invalid_argument for no such stream, for patches without keys, and as `CameraStream::restore`.
+  /// Throws std::invalid_argument for no such stream, for patches without keys, and as
+  /// `CameraStream::restore`.
   std::optional<std::span<const std::int32_t>> restore_more(const std::string& camera,
                                                             std::span<const RememberedPatch> patches);
   /// Its next windows are placed by this policy; what the one before kept is given up. As
@@ -195,7 +196,8 @@ class StreamDesk final : public run::WorkSource {
     std::optional<base::Duration> keep = std::nullopt;
     bool is_far = false;
   };
-  /// In place of `explain`; nothing where that would be false, and of a window with a memory, whose texts stay.
+  /// In place of `explain`; nothing where that would be false, and of a window with a memory, whose texts
+  /// stay.
   std::optional<Loan> lend(const WindowId& window, std::size_t question);
   /// Goes on with it, as if its window had been asked here: it is told when it has ended. The cache has to be
   /// as large as the lender's. Throws DeviceLost, and what copying the pages does: the text is closed then.
@@ -215,10 +217,10 @@ class StreamDesk final : public run::WorkSource {
     std::optional<base::Clock::TimePoint> deadline = std::nullopt;
     std::optional<base::Duration> keep = std::nullopt;
   };
-  /// In place of `explain`, once; nothing where that would be false, for a text that has ended already, and of a
-  /// window with a memory.
-  /// It stays here as well, for as long as its window does: `explain` goes on with it after all, `done` tells
-  /// that this is not needed. Throws what reading the pages does, and nothing has changed then.
+  /// In place of `explain`, once; nothing where that would be false, for a text that has ended already, and
+  /// of a window with a memory. It stays here as well, for as long as its window does: `explain` goes on with
+  /// it after all, `done` tells that this is not needed. Throws what reading the pages does, and nothing has
+  /// changed then.
   std::optional<Carried> carry(const WindowId& window, std::size_t question);
   /// A text that another process's desk has carried, and its pages, `Passes::page_bytes()` each, which may go
   /// when it returns.
@@ -282,6 +284,8 @@ class StreamDesk final : public run::WorkSource {
         : camera(std::move(name)), stream(std::move(of)), run(which) {}
     std::string camera;
     CameraStream stream;
+    /// It began with what is remembered: what leaves it, leaves nothing that is new.
+    bool is_restored = false;
     /// Null: nobody sees what lies before its windows.
     std::shared_ptr<WindowMemory> memory;
     /// For the sink.
@@ -386,8 +390,11 @@ class StreamDesk final : public run::WorkSource {
   void slide(Stream& stream);
   /// Where what leaves the stream goes.
   void send_leaving(const std::string& camera, Stream& stream);
-  /// What has left it, but for what texts show, is part of its memory.
-  void settle_memory(Stream& stream, std::int64_t first);
+  /// What has left it, but for what windows show that are not over, is part of its memory.
+  void settle_memory(Stream& stream);
+  void settle_memories();
+  /// Gives up what the texts of this pass see before their windows. False: nothing.
+  bool forget_memories(const Draft& draft, const std::string& reason);
   /// The last segment is a text of this window, and begins at this position.
   void see_before(Draft& draft, const Window& window, const model::Position& at) const;
   /// Whether what was computed ahead is the beginning of a window of these patches.

@@ -19,11 +19,12 @@ WindowMemory::WindowMemory(run::Passes& passes, const model::TextConfig& text, p
     : passes_(passes), text_(text), how_(std::move(how)), length_(length) {}
 
 void WindowMemory::take(LeavingTokens tokens) noexcept {
-  if (tokens.why == Leaving::slid && tokens.view.size() > 0) {
+  if ((tokens.why == Leaving::slid || tokens.why == Leaving::forgotten) && tokens.view.size() > 0) {
     std::int64_t first = 0;
     for (const LeavingPatch& patch : tokens.patches) {
       const std::int64_t count = patch.tokens->count();
-      if (patch.number > taken_) {
+      // What is given back and stays in the stream comes again.
+      if (patch.number > taken_ && patch.number < gone_before_) {
         taken_ = patch.number;
         waiting_.push_back({patch.number, patch.tokens->seconds + patch.tokens->duration, patch.at.t,
                             tokens.view.part(first, count)});
@@ -35,34 +36,31 @@ void WindowMemory::take(LeavingTokens tokens) noexcept {
   if (next_) next_->take(std::move(tokens));
 }
 
-void WindowMemory::set_length(base::Duration length) {
-  // Its room is that of the length that it was made with.
-  if (length > length_) forget();
-  length_ = length;
+double WindowMemory::block_patches(double patches) {
+  return std::clamp(std::ceil(patches / kBlocks), kFewestOfBlock, kMostOfBlock);
 }
 
-std::int64_t WindowMemory::room_for(const model::VisualTokens& patch, double patches) const {
+std::int64_t WindowMemory::room_for(const model::VisualTokens& patch) const {
+  const double patches = std::ceil(base::seconds(length_) / std::max(patch.duration, 1e-3));
   const auto groups = static_cast<double>(patch.kept.height() * patch.kept.width());
   // Of keys and values in bf16, which no form exceeds by much.
   const double token = 4.0 * text_.num_hidden_layers * text_.num_key_value_heads * text_.head_dim;
-  return static_cast<std::int64_t>(patches * groups * token * kBetween);
+  return static_cast<std::int64_t>((patches + block_patches(patches)) * groups * token * kBetween);
 }
 
 void WindowMemory::make_past(const model::VisualTokens& patch) {
-  const double patches = std::ceil(base::seconds(length_) / std::max(patch.duration, 1e-3));
-  const double block = std::clamp(std::ceil(patches / kBlocks), kFewestOfBlock, kMostOfBlock);
   past::PastOptions options = how_;
-  options.host_bytes = room_for(patch, patches + block);
-  options.block_patches = static_cast<int>(block);
+  options.host_bytes = room_for(patch);
+  options.block_patches =
+      static_cast<int>(block_patches(std::ceil(base::seconds(length_) / std::max(patch.duration, 1e-3))));
   past_ = passes_.make_past(options);
-  room_of_patch_ = room_for(patch, 1);
 }
 
 void WindowMemory::settle(std::int64_t first) {
   if (waiting_.empty() || waiting_.front().number >= first) return;
-  // Larger pictures have no room in what was made for smaller ones.
-  if (past_ && room_for(*last_, 1) > room_of_patch_) begin_anew();
   if (!past_) make_past(*last_);
+  // It may be longer by now, and pictures may be larger.
+  past_->allow(room_for(*last_));
   while (!waiting_.empty() && waiting_.front().number < first) {
     const Waiting& patch = waiting_.front();
     past_->append(patch.view.slots(),
@@ -87,14 +85,10 @@ void WindowMemory::follow_past() {
   while (ends_.size() > patches) ends_.pop_front();
 }
 
-void WindowMemory::begin_anew() {
-  past_.reset();
-  ends_.clear();
-}
-
 void WindowMemory::forget() {
   waiting_.clear();
-  begin_anew();
+  past_.reset();
+  ends_.clear();
 }
 
 }  // namespace vigil::stream

@@ -2,6 +2,7 @@
 // past (engine/past/).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -31,8 +32,7 @@ class WindowMemory final : public PageSink {
                base::Duration length);
 
   void pass_on_to(std::shared_ptr<PageSink> next) { next_ = std::move(next); }
-  /// A longer one begins anew.
-  void set_length(base::Duration length);
+  void set_length(base::Duration length) { length_ = length; }
   base::Duration length() const { return length_; }
 
   bool takes_keyless() const override { return next_ && next_->takes_keyless(); }
@@ -41,6 +41,10 @@ class WindowMemory final : public PageSink {
     if (next_) next_->let_go();
   }
 
+  /// Patches before `first` are about to leave the stream for good.
+  void leave_before(std::int64_t first) { gone_before_ = std::max(gone_before_, first); }
+  /// Patches that wait for windows to end that show them.
+  bool waits() const { return !waiting_.empty(); }
   /// No window shows patches before `first`: they are part of the past from now on, and what is too old is
   /// not. Throws what making a past and appending to it does; `forget` follows then.
   void settle(std::int64_t first);
@@ -63,10 +67,10 @@ class WindowMemory final : public PageSink {
     std::int32_t time = 0;
     kv::View view;
   };
-  /// Bytes of so many patches like this one, if nothing of them is pruned.
-  std::int64_t room_for(const model::VisualTokens& patch, double patches) const;
+  static double block_patches(double patches);
+  /// Bytes of all that it may have, of patches like this one of which nothing is pruned.
+  std::int64_t room_for(const model::VisualTokens& patch) const;
   void make_past(const model::VisualTokens& patch);
-  void begin_anew();
   /// Keeps as many ends as the past has patches.
   void follow_past();
 
@@ -76,11 +80,11 @@ class WindowMemory final : public PageSink {
   base::Duration length_;
   std::shared_ptr<PageSink> next_;
   std::deque<Waiting> waiting_;
+  std::int64_t gone_before_ = 0;
   /// The largest number that was taken, and what its patch was like.
   std::int64_t taken_ = -1;
   model::VisualTokensPtr last_;
   std::unique_ptr<run::SequencePast> past_;
-  std::int64_t room_of_patch_ = 0;
   /// When each patch of the past ended.
   std::deque<double> ends_;
 };

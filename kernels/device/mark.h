@@ -31,8 +31,8 @@ class Mark {
   bool is_reached() const;
   /// Sleeps until it is done. Throws as `is_reached`.
   void wait() const;
-  /// What is submitted to `stream` from here on begins when it is done; the host waits for nothing. Nothing on the
-  /// CPU. Throws DeviceError.
+  /// What is submitted to `stream` from here on begins when it is done; the host waits for nothing. Nothing
+  /// on the CPU. Throws DeviceError.
   void hold(const Stream& stream) const;
 
  private:

@@ -11,10 +11,10 @@
 #include "engine/run/tower_encoder.h"
 #include "media/media.h"
 
-/// The pictures of [from, to), in seconds, so many a second, two a patch and nothing pruned; times begin at 0.
+/// The pictures of [from, to), in seconds, so many a second, two a patch and nothing pruned; times begin at
+/// 0.
 inline std::vector<vigil::model::VisualTokensPtr> patches_of(const std::string& video, double from, double to,
-                                                             double fps,
-                                                             vigil::run::TowerEncoder& encoder) {
+                                                             double fps, vigil::run::TowerEncoder& encoder) {
   using namespace vigil;
   std::optional<media::Size> size;
   const auto reader = media::VideoReader::open(

@@ -245,6 +245,28 @@ TEST_F(QuestionWaysTest, ByClustersAllThatIsRememberedIsOneWindow) {
   for (const Window& window : asked) EXPECT_FALSE(window.what.by_clusters);
 }
 
+TEST_F(QuestionWaysTest, ByClustersWhatHasNoKeysIsLeftOutAndTold) {
+  begin_on_disk({{Form::int4, hours(24)}, {Form::embeddings, hours(24)}});
+  see(0, 200);
+  device = [](const Window& window) { return happens(window, 56, 60); };
+  std::set<std::uint64_t> pages;
+  // The keys of one page cannot be read: there are embeddings of it, which are no keys.
+  std::optional<std::uint64_t> bad;
+  damages = [&](const history::ValueName& name) {
+    if (!bad) bad = name.page;
+    return name.page == *bad ? history::Missing::damaged : history::Missing::no;
+  };
+  ask(1, "Did a car stop?", after_noon(0, 200), Method::clusters);
+  const PastAnswer found = answer();
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(shown(asked[0], 0, 200), 192);
+  EXPECT_EQ(found.found.verdict, Verdict::yes);
+  EXPECT_EQ(found.found.failed, 0U);
+  ASSERT_EQ(found.coverage.gaps.size(), 1U);
+  EXPECT_EQ(found.coverage.gaps[0].why, Gap::keyless);
+  EXPECT_EQ(found.coverage.share, 192.0 / 200);
+}
+
 // What was seen first stays, where a clock that was set back says that two were at once.
 TEST_F(QuestionWaysTest, OfWhatOverlapsOneIsShown) {
   begin();

@@ -219,7 +219,8 @@ TEST(SearchTest, ByClustersLongStretchesAreLookedAtAsTheyAre) {
     EXPECT_FALSE(look.is_brief);
     return event.log_odds(look, pages);
   };
-  const Searched once = look_through(pages, {.method = Method::clusters, .finds_moment = true}, log_odds);
+  const Searched once = look_through(
+      pages, {.method = Method::clusters, .finds_moment = true, .cluster_tokens = tokens}, log_odds);
   EXPECT_EQ(once.rounds, std::vector<std::size_t>{1}) << "no moment is looked for";
   EXPECT_EQ(once.result.tokens, tokens);
   EXPECT_EQ(once.result.verdict, Verdict::yes);

@@ -32,6 +32,7 @@ struct FailingPast final : SequencePast {
   void append(std::span<const std::int32_t>, std::span<const std::int32_t>) override { throw error; }
   void lay() override { throw error; }
   void forget_block() override { throw error; }
+  void allow(std::int64_t) override {}
   std::int64_t tokens() const override { return 11; }
   std::vector<int> patches() const override { return {2, 1}; }
   std::int64_t host_bytes() const override { return 22; }

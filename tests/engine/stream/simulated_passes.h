@@ -106,6 +106,7 @@ struct SimulatedPast final : run::SequencePast {
     blocks.erase(blocks.begin());
     is_laid = blocks.empty();
   }
+  void allow(std::int64_t host_bytes) override { allowed = host_bytes; }
   std::int64_t tokens() const override { return static_cast<std::int64_t>(inputs().size()); }
   std::vector<int> patches() const override {
     std::vector<int> counts;
@@ -128,6 +129,7 @@ struct SimulatedPast final : run::SequencePast {
   int of_block;
   std::vector<std::vector<std::vector<Fingerprint>>> blocks;
   bool is_laid = true;
+  std::int64_t allowed = 0;
   /// Thrown by the next `append`.
   std::exception_ptr failure;
 };

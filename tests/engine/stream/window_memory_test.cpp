@@ -135,25 +135,25 @@ TEST_F(WindowMemoryTest, GoesBackAsFarAsItIsLongByBlocks) {
 }
 
 // Its room was that of a shorter one.
-TEST_F(WindowMemoryTest, ALongerOneBeginsAnew) {
+TEST_F(WindowMemoryTest, ALongerOneKeepsWhatIsThereAndHasMoreRoom) {
   open(20s);
   for (int i = 0; i < 4; ++i) window();
   ASSERT_THAT(seen.back(), SizeIs(6));
-  room.desk.set_memory("gate", 20s);
-  window();
-  EXPECT_THAT(seen.back(), SizeIs(8)) << "as long as it was";
+  const std::int64_t before = room.passes.last_past->allowed;
   room.desk.set_memory("gate", 10min);
   EXPECT_EQ(room.desk.memory("gate"), 10min);
   window();
-  EXPECT_THAT(seen.back(), ElementsAre(8, 9));
+  window();
+  EXPECT_THAT(seen.back(), SizeIs(10));
+  EXPECT_GT(room.passes.last_past->allowed, 10 * before);
 }
 
-TEST_F(WindowMemoryTest, LargerPicturesHaveRoomOfTheirOwn) {
-  std::vector<std::int64_t> rooms;
-  room.passes.before_past = [&](const past::PastOptions& options) { rooms.push_back(options.host_bytes); };
+TEST_F(WindowMemoryTest, LargerPicturesHaveMoreRoom) {
+  int made = 0;
+  room.passes.before_past = [&](const past::PastOptions&) { ++made; };
   open(10min);
   for (int i = 0; i < 3; ++i) window();
-  ASSERT_THAT(rooms, SizeIs(1));
+  const std::int64_t before = room.passes.last_past->allowed;
   // A window shows pictures of one size.
   room.desk.slide("gate", patches);
   for (int i = 0; i < 4; ++i, ++patches)
@@ -169,9 +169,81 @@ TEST_F(WindowMemoryTest, LargerPicturesHaveRoomOfTheirOwn) {
   for (int i = 0; i < 4; ++i, ++patches)
     room.append("gate", testing::patch_of(static_cast<float>(patches), 2, 2, static_cast<double>(patches)));
   ask();
-  ASSERT_THAT(rooms, SizeIs(2));
-  EXPECT_EQ(rooms[1], 2 * rooms[0]);
-  EXPECT_THAT(room.news.forgotten, IsEmpty()) << "it is no fault";
+  EXPECT_EQ(made, 1) << "what was there is there";
+  EXPECT_EQ(room.passes.last_past->allowed, 2 * before);
+  EXPECT_THAT(room.news.forgotten, IsEmpty());
+}
+
+// A window that is over shows nothing, also where no patch follows.
+TEST_F(WindowMemoryTest, ACameraThatSaysNothingMoreKeepsNoPages) {
+  open(10min);
+  for (int i = 0; i < 3; ++i) window();
+  window(/*stays=*/true, 6);
+  room.desk.slide("gate", patches);
+  room.desk.done(last);
+  const std::int64_t free = room.book.free_pages();
+  // As when another camera's window waits for room.
+  room.desk.work({room.now});
+  EXPECT_GT(room.book.free_pages(), free);
+  room.desk.close("gate");
+  EXPECT_TRUE(room.is_empty());
+}
+
+// One window that is still being answered when the next one is asked.
+TEST_F(WindowMemoryTest, AWindowSeesAllBeforeItWhereTheLastOneWasLate) {
+  open(10min);
+  for (int i = 0; i < 3; ++i) window();
+  room.desk.slide("gate", patches - kLength);
+  const WindowId late = room.ask("gate", {patches - kLength, patches}, {room.question("Late?", 1)}, 1);
+  append(kStride);
+  room.desk.slide("gate", patches - kLength);
+  last = room.ask("gate", {patches - kLength, patches}, {room.question("Next?", 1)}, 2);
+  while (room.answered(late) == nullptr) {
+    room.desk.work({room.now});
+    room.take_news();
+  }
+  room.desk.done(late);
+  seen.clear();
+  room.run();
+  ASSERT_NE(room.answered(last), nullptr);
+  ASSERT_THAT(seen, ::testing::Not(IsEmpty()));
+  EXPECT_THAT(seen.back(), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST_F(WindowMemoryTest, WhatABudgetShortensIsRemembered) {
+  room.desk.open("gate", make_refresh("none"));
+  room.desk.set_memory("gate", 10min);
+  append(kLength);
+  for (int i = 0; i < 4; ++i) {
+    // The budget has room for two patches of the four.
+    room.desk.shorten("gate", patches - 2);
+    last = room.ask("gate", {patches - 2, patches}, {room.question("Is there a car?", 1)});
+    room.run();
+    room.desk.done(last);
+    room.desk.slide("gate", patches - kLength);
+    append(kStride);
+  }
+  EXPECT_THAT(seen.back(), ElementsAre(2, 3, 4, 5, 6, 7)) << "the first two never had keys";
+}
+
+// What is fetched for a pass has no room: the present goes on without.
+TEST_F(WindowMemoryTest, APassWithoutRoomForWhatIsBeforeGoesOnWithoutIt) {
+  open(10min);
+  for (int i = 0; i < 3; ++i) window();
+  const auto before = room.passes.before;
+  int failed = 0;
+  room.passes.before = [&](const run::Pass& pass) {
+    if (!pass.before.empty()) {
+      ++failed;
+      throw std::bad_alloc();
+    }
+    before(pass);
+  };
+  window();
+  EXPECT_EQ(failed, 1);
+  EXPECT_THAT(room.news.failed, IsEmpty());
+  EXPECT_THAT(room.news.forgotten, SizeIs(1));
+  EXPECT_FALSE(room.news.pressed) << "it was not the pass's size";
 }
 
 TEST_F(WindowMemoryTest, ATextThatGoesOnSeesNothingTwice) {
