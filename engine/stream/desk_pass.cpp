@@ -288,14 +288,15 @@ void StreamDesk::answer(Key key) {
 void StreamDesk::failed(const Draft& draft, const std::exception& error, bool out_of_memory) {
   // Its pages may be others' from here on.
   settle();
-  // The present goes on without what lies before it.
-  if (forget_memories(draft, error.what())) return;
+  // The present goes on without what lies before it. What is of another kind is one piece's fault.
+  const bool is_alone = draft.windows.size() + draft.texts.size() <= 1;
+  if ((out_of_memory || is_alone) && forget_memories(draft, error.what())) return;
   full_passes_ = 0;
   if (out_of_memory && shrink(draft)) {
     news_.pressed = {limits_.rows, error.what()};
     return;
   }
-  if (draft.windows.size() + draft.texts.size() > 1) {
+  if (!is_alone) {
     for (const Draft::Part& part : draft.windows)
       if (std::find(windows_alone_.begin(), windows_alone_.end(), part.window) == windows_alone_.end())
         windows_alone_.push_back(part.window);

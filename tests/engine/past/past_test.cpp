@@ -13,13 +13,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/kv/view.h"
 #include "engine/past/past_attend.h"
-#include "engine/run/cached_model.h"
-#include "engine/run/pass_runner.h"
 #include "kernels/attention/attention_reference.h"
 #include "kernels/paged_keys/paged_keys.h"
-#include "tests/engine/made_up_model.h"
+#include "tests/engine/past/asked_past.h"
 #include "tests/kernels/on_device.h"
 
 namespace vigil::past {
@@ -31,136 +28,16 @@ using kernels::OnDevice;
 using kernels::TestMatrix;
 using kernels::tests_on_gpu;
 
-constexpr int kLayers = 3;
-/// Tokens of the past, of the window that follows, and of the question after it.
-constexpr std::int32_t kPast = 90, kWindow = 20, kQuestion = 7;
-
-std::vector<kernels::Stream> a_stream_each(int ranks) {
-  std::vector<kernels::Stream> streams;
-  for (int rank = 0; rank < ranks; ++rank)
-    streams.push_back(tests_on_gpu() ? kernels::Stream::cuda(rank) : kernels::Stream::cpu(1));
-  return streams;
-}
-
-std::vector<std::int32_t> counted(std::int32_t first, std::int32_t count) {
-  std::vector<std::int32_t> numbers(static_cast<std::size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), first);
-  return numbers;
-}
-
-/// A model that has read past and window, with a cache that holds numbers of bf16 alone.
-struct Asked {
-  std::vector<kernels::Stream> streams;
-  run::CachedModel model;
-  run::PassRunner passes;
-  kv::View view;
-
-  explicit Asked(int ranks = 1, DType dtype = DType::f32)
-      : streams(a_stream_each(ranks)),
-        model(stream::testing::made_up_model(kLayers),
-              {.memory = a_stream_each(ranks), .compute = dtype, .kv_tokens = 256, .page_tokens = 8}),
-        passes(model, streams),
-        view(model.book) {
-    view.append(kPast + kWindow + kQuestion);
-    const auto tokens = counted(40, kPast + kWindow), own = counted(0, kPast + kWindow);
-    run::Pass pass;
-    pass.rows.push_back({tokens, {}});
-    for (const std::int32_t i : own) pass.positions.push_back({i, i % 5, i % 3});
-    pass.segments.push_back({view.slots().first(own.size()), own, 0});
-    passes.run(pass);
-    passes.settle();
-    if (dtype == DType::bf16) return;
-    for (std::size_t rank = 0; rank < streams.size(); ++rank) {
-      const kv::PageStore& pages = model.parts[rank]->pages;
-      std::vector<float> values(static_cast<std::size_t>(pages.pages() * pages.layout().page_elements()));
-      const std::size_t bytes = values.size() * sizeof(float);
-      kernels::download(streams[rank], values.data(), pages.page(0), bytes);
-      for (float& value : values) value = kernels::to_float(kernels::to_bf16(value));
-      kernels::upload(streams[rank], pages.page(0), values.data(), bytes);
-      streams[rank].synchronize();
-    }
-  }
-
-  std::span<const std::int32_t> slots() const { return view.slots(); }
-  /// What of them are not in a past that has so many tokens.
-  std::span<const std::int32_t> seen(std::int32_t past = kPast) const {
-    return slots().subspan(static_cast<std::size_t>(past));
-  }
-
-  /// The pasts of all parts, of patches of ten tokens.
-  std::vector<std::unique_ptr<Past>> pasts(const PastOptions& options, std::int32_t tokens = kPast) {
-    std::vector<std::unique_ptr<Past>> pasts;
-    for (std::size_t rank = 0; rank < streams.size(); ++rank) {
-      const kv::PageStore& pages = model.parts[rank]->pages;
-      pasts.push_back(
-          std::make_unique<Past>(streams[rank], model.folder->config.text, pages.layout(), options));
-      for (std::int32_t first = 0; first < tokens; first += 10) {
-        const std::int32_t count = std::min(10, tokens - first);
-        pasts.back()->append(
-            streams[rank], pages,
-            slots().subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-            counted(first, count));
-      }
-      pasts.back()->lay(streams[rank]);
-    }
-    return pasts;
-  }
-
-  /// The logits after the question, whose pages are these; with two, of two questions in one pass, of which
-  /// the second sees other pages.
-  std::vector<std::vector<float>> ask(const std::vector<std::span<const std::int32_t>>& keys,
-                                      const model::Attend& attend, run::SequencePast* before = nullptr) {
-    const auto tokens = counted(7, kQuestion);
-    std::vector<std::vector<std::int32_t>> own;
-    run::Pass pass;
-    pass.attend = &attend;
-    if (before != nullptr) pass.before.push_back({0, before, kPast + kWindow});
-    for (const auto& each : keys) {
-      own.push_back(counted(static_cast<std::int32_t>(each.size()) - kQuestion, kQuestion));
-      pass.rows.push_back({tokens, {}});
-      for (std::int32_t i = 0; i < kQuestion; ++i) {
-        const std::int32_t at = kPast + kWindow + i;
-        pass.positions.push_back({at, at, at});
-      }
-    }
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      pass.segments.push_back({keys[i], own[i], static_cast<std::int64_t>(i) * kQuestion});
-      pass.outputs.push_back(static_cast<std::int32_t>(i + 1) * kQuestion - 1);
-    }
-    passes.run(pass);
-    std::vector<std::vector<float>> logits;
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      const auto found = passes.logits(i);
-      logits.emplace_back(found.begin(), found.end());
-    }
-    return logits;
-  }
-};
-
-std::vector<Past*> parts_of(const std::vector<std::unique_ptr<Past>>& pasts) {
-  std::vector<Past*> parts;
-  for (const auto& past : pasts) parts.push_back(past.get());
-  return parts;
-}
-
-PastOptions everything(const std::string& method = "resv") {
-  PastOptions options{.method = method};
-  if (method != "all") {
-    options.settings = retrieval::resv_named(method);
-    options.settings->th_wics = 1;
-  }
-  return options;
-}
-
-/// The largest difference of logits, of which the largest is about 1.
-double off(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double{a[i]} - double{b[i]}));
-  return std::isfinite(most) ? most : 1e9;
-}
-// Keys are added up in another order, in f32.
-constexpr double kOff = 2e-5;
+using testing::Asked;
+using testing::counted;
+using testing::everything;
+using testing::kLayers;
+using testing::kOff;
+using testing::kPast;
+using testing::kQuestion;
+using testing::kWindow;
+using testing::off;
+using testing::parts_of;
 
 TEST(PastTest, AllOfItIsFullAttention) {
   VIGIL_SKIP_WITHOUT_DEVICE();
@@ -179,124 +56,6 @@ TEST(PastTest, AllOfItIsFullAttention) {
       EXPECT_EQ(attend.counted(0).share(), 1);
       EXPECT_EQ(attend.counted(0).of, kLayers * 6 * kPast);
     }
-}
-
-// As whoever has streams sees it (run::Passes).
-TEST(PastTest, PassesSeeWhatIsBeforeASegment) {
-  VIGIL_SKIP_WITHOUT_DEVICE();
-  for (const int ranks : {1, 2}) {
-    if (tests_on_gpu() && kernels::cuda_devices() < ranks) continue;
-    Asked asked(ranks);
-    const std::vector<float> whole = asked.ask({asked.slots()}, model::full_attention())[0];
-    const std::vector<float> other = asked.ask({asked.seen()}, model::full_attention())[0];
-    const auto past = asked.passes.make_past(everything("all"));
-    EXPECT_EQ(past->tokens(), 0);
-    for (std::int32_t first = 0; first < kPast; first += 10)
-      past->append(asked.slots().subspan(static_cast<std::size_t>(first), 10), counted(first, 10));
-    past->lay();
-    EXPECT_EQ(past->tokens(), kPast);
-    EXPECT_EQ(past->patches(), std::vector<int>{9});
-    EXPECT_GT(past->host_bytes(), 0);
-    EXPECT_GT(past->device_bytes(), 0);
-    const auto seen = asked.ask({asked.seen()}, model::full_attention(), past.get())[0];
-    EXPECT_LT(off(whole, seen), kOff) << ranks;
-    // And none of it in the next pass.
-    EXPECT_EQ(off(other, asked.ask({asked.seen()}, model::full_attention())[0]), 0);
-  }
-}
-
-// Brought a layer ahead, by what the next layer's queries are guessed to be: where all is chosen, that is no
-// guess.
-TEST(PastTest, ALayerAheadAllOfItIsFullAttention) {
-  VIGIL_SKIP_WITHOUT_DEVICE();
-  Asked asked;
-  const std::vector<float> whole = asked.ask({asked.slots()}, model::full_attention())[0];
-  for (const std::string method : {"all", "resv-pooled", "resv-still"}) {
-    PastOptions options = everything(method);
-    options.ahead = true;
-    const auto pasts = asked.pasts(options);
-    PastAttend attend;
-    EXPECT_FALSE(attend.looks_ahead()) << "nobody has a past";
-    attend.add(asked.seen(), parts_of(pasts), kPast + kWindow);
-    EXPECT_TRUE(attend.looks_ahead());
-    attend.count();
-    // And again: nothing of the pass before is taken for this one's.
-    for (int pass = 0; pass < 2; ++pass)
-      EXPECT_LT(off(whole, asked.ask({asked.seen()}, attend)[0]), kOff) << method;
-    EXPECT_EQ(attend.counted(0).share(), 1);
-  }
-}
-
-/// Notes what a layer was asked with, and what its guess was.
-struct Listening final : model::Attend {
-  explicit Listening(const model::Attend& to) : inner(to) {}
-  void attend(kernels::Stream& stream, int rank, int layer, kernels::ConstMatrix q,
-              const kernels::KvLayer& kv, const kernels::PagedPlan& plan, float scale,
-              kernels::Matrix out) const override {
-    calls.push_back("attend " + std::to_string(layer));
-    inner.attend(stream, rank, layer, q, kv, plan, scale, out);
-  }
-  bool looks_ahead() const override { return inner.looks_ahead(); }
-  void ahead(kernels::Stream& stream, int rank, int layer, kernels::ConstMatrix q,
-             const kernels::PagedPlan& plan, float scale) const override {
-    calls.push_back("ahead " + std::to_string(layer));
-    inner.ahead(stream, rank, layer, q, plan, scale);
-  }
-  const model::Attend& inner;
-  mutable std::vector<std::string> calls;
-};
-
-TEST(PastTest, ALayerAheadSomeOfItIsChosenByGuesses) {
-  VIGIL_SKIP_WITHOUT_DEVICE();
-  Asked asked;
-  PastOptions options{.method = "resv-pooled"};
-  const auto pasts = asked.pasts(options);
-  options.ahead = true;
-  const auto guessing = asked.pasts(options);
-  PastAttend own, guessed;
-  own.add(asked.seen(), parts_of(pasts), kPast + kWindow);
-  guessed.add(asked.seen(), parts_of(guessing), kPast + kWindow);
-  EXPECT_FALSE(own.looks_ahead());
-  own.count();
-  guessed.count();
-  const Listening listening(guessed);
-  const std::vector<float> by_own = asked.ask({asked.seen()}, own)[0];
-  const std::vector<float> by_guesses = asked.ask({asked.seen()}, listening)[0];
-  EXPECT_EQ(listening.calls, (std::vector<std::string>{"ahead 1", "attend 0", "attend 1", "attend 2"}))
-      << "the last layer asks for fewer rows";
-  // Once for each layer: what was brought ahead is not brought again.
-  EXPECT_EQ(guessed.counted(0).of, own.counted(0).of);
-  EXPECT_GT(guessed.counted(0).fetched, 0);
-  EXPECT_LT(guessed.counted(0).share(), 1);
-  // A guess of this model's queries is near, and it is a guess.
-  const std::vector<float> nothing = asked.ask({asked.seen()}, model::full_attention())[0];
-  EXPECT_LT(off(by_own, by_guesses), off(by_own, nothing));
-  EXPECT_GT(off(by_own, by_guesses), 0);
-}
-
-TEST(PastTest, WhatIsThereMovesWhenItsRoomGrows) {
-  VIGIL_SKIP_WITHOUT_DEVICE();
-  Asked asked;
-  PastOptions options = everything();
-  options.block_patches = 4;
-  Past past(asked.streams[0], asked.model.folder->config.text, asked.model.parts[0]->pages.layout(), options);
-  const std::int64_t first_room = past.host_bytes();
-  EXPECT_LT(first_room, options.host_bytes);
-  std::vector<std::int32_t> keys;
-  while (past.host_bytes() < 4 * first_room) {
-    ASSERT_LT(past.tokens(), 100 * kPast) << "never full";
-    for (std::int32_t first = 0; first < kPast; first += 10) {
-      const auto slots = asked.slots().subspan(static_cast<std::size_t>(first), 10);
-      past.append(asked.streams[0], asked.model.parts[0]->pages, slots, counted(first, 10));
-      keys.insert(keys.end(), slots.begin(), slots.end());
-    }
-    past.lay(asked.streams[0]);
-  }
-  EXPECT_EQ(past.tokens(), static_cast<std::int64_t>(keys.size())) << "nothing was forgotten";
-  keys.insert(keys.end(), asked.seen().begin(), asked.seen().end());
-  PastAttend attend;
-  attend.add(asked.seen(), std::vector<Past*>{&past}, 0);
-  EXPECT_LT(off(asked.ask({keys}, model::full_attention())[0], asked.ask({asked.seen()}, attend)[0]), kOff);
 }
 
 TEST(PastTest, InBf16TheRoundingOfSumsAloneDiffers) {

@@ -246,6 +246,27 @@ TEST_F(WindowMemoryTest, APassWithoutRoomForWhatIsBeforeGoesOnWithoutIt) {
   EXPECT_FALSE(room.news.pressed) << "it was not the pass's size";
 }
 
+// What fails for another reason, fails alone, and costs no other its memory.
+TEST_F(WindowMemoryTest, APassThatFailsForAnotherCostsNoMemory) {
+  open(10min);
+  for (int i = 0; i < 3; ++i) window();
+  room.desk.open("yard", make_refresh("none"));
+  room.append("yard", 77);
+  const auto before = room.passes.before;
+  room.passes.before = [&](const run::Pass& pass) {
+    for (const run::Pass::Rows& rows : pass.rows)
+      if (rows.tokens.empty() && rows.embedded.rows > 0 && rows.embedded.row<float>(0)[0] == 77)
+        throw std::runtime_error("a bad picture");
+    before(pass);
+  };
+  const WindowId bad = room.ask("yard", {0, 1}, {room.question()});
+  window();
+  ASSERT_THAT(room.news.failed, SizeIs(1));
+  EXPECT_EQ(room.news.failed[0].window, bad);
+  EXPECT_THAT(room.news.forgotten, IsEmpty());
+  EXPECT_THAT(seen.back(), SizeIs(6));
+}
+
 TEST_F(WindowMemoryTest, ATextThatGoesOnSeesNothingTwice) {
   open(10min);
   window();
