@@ -186,7 +186,7 @@ def world(methods="windows,compose,exhaustive"):
 
         def run(*more, out="out"):
             program = f"{sys.executable} {Path(__file__).resolve().parent / 'fake_vigil.py'}"
-            command = [sys.executable, service.__file__, "--out", str(here / out), "--program", program, "--at-once", "1", "--pack", str(here / "pack.tar.gz"), "--deadline", "1000", *more]
+            command = [sys.executable, service.__file__, "--out", str(here / out), "--program", program, "--at-once", "1", "--stretches", "3", "--pack", str(here / "pack.tar.gz"), "--deadline", "1000", *more]
             # The leader of a group of its own is told when its time is over.
             process = subprocess.Popen(command, env=os.environ | {"FAKE": str(here / "fake")}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
             try:
