@@ -13,7 +13,7 @@ RULES = sorted(glob.glob(os.path.join(CHART, "rules", "*.yaml")))
 # Metrics of nodes of a fleet: no other process has them.
 FLEET = {
     "vigil_fleet_cameras", "vigil_fleet_config_info", "vigil_fleet_member", "vigil_fleet_nodes", "vigil_fleet_planner", "vigil_fleet_registry_seconds",
-    "vigil_events_held", "vigil_fleet_registry_up", "vigil_gateway_behind_events", "vigil_gateway_events_total", "vigil_gateway_gaps_total", "vigil_link_blocked_seconds_total", "vigil_link_bytes_total", "vigil_link_dials_total", "vigil_link_failed_dials_total", "vigil_link_resets_total", "vigil_link_up", "vigil_link_waiting_bytes", "vigil_past_erasures_waiting",
+    "vigil_events_held", "vigil_fleet_registry_up", "vigil_gateway_behind_events", "vigil_gateway_events_total", "vigil_gateway_gaps_total", "vigil_link_blocked_seconds_total", "vigil_link_bytes_total", "vigil_link_dials_total", "vigil_link_failed_dials_total", "vigil_link_resets_total", "vigil_link_up", "vigil_link_waiting_bytes",
 }
 
 # Of whoever scrapes, and of histograms.

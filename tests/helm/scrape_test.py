@@ -22,6 +22,7 @@ PATIENCE = 150
 # Metrics that this run cannot give, and why. fleet_test.py has what gives them.
 NO_DATA = {
     **{name: "of a node of a fleet" for name in FLEET},
+    "vigil_past_erasures_waiting": "of a node of a fleet",
     "vigil_camera_recording": "of live cameras with an input of their own for recording",
 }
 
