@@ -12,7 +12,7 @@ namespace vigil::stream {
 using base::Clock;
 
 StreamDesk::StreamDesk(const model::ModelFolder& folder, const model::PromptBuilder& prompts, kv::Book& book,
-                       run::Passes& passes, Options options)
+                       run::Passes& passes, const Options& options)
     : folder_(folder),
       prompts_(prompts),
       book_(book),

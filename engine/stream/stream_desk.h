@@ -86,7 +86,7 @@ class StreamDesk final : public run::WorkSource {
   /// What it is given has to outlive it; the passes write to pages of the book. Throws ModelError for a
   /// tokenizer that has no token for "Yes" or "No".
   StreamDesk(const model::ModelFolder& folder, const model::PromptBuilder& prompts, kv::Book& book,
-             run::Passes& passes, Options options);
+             run::Passes& passes, const Options& options);
 
   /// A camera's stream begins. Throws std::invalid_argument for one that is open.
   void open(const std::string& camera, RefreshPolicyPtr policy);
