@@ -88,8 +88,7 @@ void HostTier::drop(Camera& camera, Camera::iterator entry) {
 std::size_t HostTier::age(std::int64_t now, std::span<const Aged> keeps) {
   std::size_t gone = 0;
   for (auto& [camera, pages] : cameras_) {
-    const auto keep =
-        std::find_if(keeps.begin(), keeps.end(), [&](const Aged& each) { return each.camera == camera; });
+    const auto keep = std::ranges::find(keeps, camera, &Aged::camera);
     for (auto entry = pages.begin(); entry != pages.end();) {
       const auto next = std::next(entry);
       Page& page = entry->second.page;

@@ -105,7 +105,8 @@ void Memory::forget_erasures(std::int64_t wall_now, Aged& aged) {
     }
     std::erase_if(finished_, [&](const auto& each) { return !there.contains(each.first); });
   }
-  for (auto& [id, camera] : cameras_) {
+  for (auto& known : cameras_) {
+    Camera& camera = known.second;
     std::erase_if(camera.erased, [&](const Erased& each) {
       // What the disk refused holds as long as this process.
       const bool is_known =

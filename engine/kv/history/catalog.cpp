@@ -149,17 +149,19 @@ std::vector<StoredPartPtr> Catalog::over(std::span<const Expiry> expiries) const
   std::map<CameraId, std::vector<Expiry>> by_camera;
   for (const Expiry& each : expiries) by_camera[each.camera].push_back(each);
   std::vector<StoredPartPtr> result;
-  for (const auto& [camera, of_camera] : by_camera) {
+  for (const auto& of_camera : by_camera) {
     const auto is_over = [&](std::uint32_t hour, std::uint8_t form) {
-      return std::any_of(of_camera.begin(), of_camera.end(),
+      return std::any_of(of_camera.second.begin(), of_camera.second.end(),
                          [&](const Expiry& each) { return each.covers(hour, form); });
     };
-    const auto entry = cameras_.find(camera);
+    const auto entry = cameras_.find(of_camera.first);
     if (entry == cameras_.end()) continue;
-    for (const auto& [key, part] : entry->second.parts)
+    for (const auto& [key, part] : entry->second.parts) {
+      const std::uint32_t hour = key.first;
       if (std::all_of(part->sums.begin(), part->sums.end(),
-                      [&](const auto& sum) { return is_over(key.first, sum.first); }))
+                      [&](const auto& sum) { return is_over(hour, sum.first); }))
         result.push_back(part);
+    }
   }
   return result;
 }
