@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "base/duration.h"
@@ -54,8 +53,6 @@ class WindowMemory final : public PageSink {
   /// What a pass may see; null while it is empty.
   run::SequencePast* past() const { return past_ && past_->tokens() > 0 ? past_.get() : nullptr; }
   std::int64_t tokens() const { return past_ ? past_->tokens() : 0; }
-  /// Patches that it has.
-  std::int64_t patches() const { return static_cast<std::int64_t>(ends_.size()); }
   std::int64_t host_bytes() const { return past_ ? past_->host_bytes() : 0; }
   std::int64_t device_bytes() const { return past_ ? past_->device_bytes() : 0; }
 
