@@ -66,7 +66,7 @@ void add_ask_camera_options(CLI::App& command, AskCameraOptions& options) {
       ->type_name("QUESTION");
   command
       .add_option("--method", options.method, "How the past is looked at; the service's choice if left out")
-      ->check(one_of({"windows", "compose", "exhaustive", "clusters"}))
+      ->check(one_of({"windows", "compose", "exhaustive", "clusters", "rekv"}))
       ->group(kCameraGroup);
   add_past_connection(command, options.connection, kCameraGroup);
 }

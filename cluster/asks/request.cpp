@@ -146,16 +146,17 @@ Parsed read_question(const json& object) {
     if (number) asked.max_tokens = static_cast<int>(*number);
     return number.has_value();
   };
-  auto wrong = read_keys("ask", object,
-                         {{"camera", true, kNameExpected, name_into(asked.camera)},
-                          {"tenant", false, kNameExpected, name_into(asked.tenant)},
-                          {"question", true, kQuestionExpected, question_into(asked.question)},
-                          {"about", false, kQuestionExpected, question_into(asked.about)},
-                          {"from_ms", true, kTimeExpected, time_into(asked.from_ms)},
-                          {"to_ms", true, kTimeExpected, time_into(asked.to_ms)},
-                          {"method", false, "expected windows, compose, exhaustive or clusters", method},
-                          {"max_tokens", false, "expected a whole number from 1 to 4096", max_tokens},
-                          {"timeout_ms", false, kTimeoutExpected, timeout_into(asked.timeout)}});
+  auto wrong =
+      read_keys("ask", object,
+                {{"camera", true, kNameExpected, name_into(asked.camera)},
+                 {"tenant", false, kNameExpected, name_into(asked.tenant)},
+                 {"question", true, kQuestionExpected, question_into(asked.question)},
+                 {"about", false, kQuestionExpected, question_into(asked.about)},
+                 {"from_ms", true, kTimeExpected, time_into(asked.from_ms)},
+                 {"to_ms", true, kTimeExpected, time_into(asked.to_ms)},
+                 {"method", false, "expected windows, compose, exhaustive, clusters or rekv", method},
+                 {"max_tokens", false, "expected a whole number from 1 to 4096", max_tokens},
+                 {"timeout_ms", false, kTimeoutExpected, timeout_into(asked.timeout)}});
   if (!wrong) wrong = out_of_order("ask", asked.from_ms, asked.to_ms);
   return wrong ? Parsed(std::move(*wrong)) : Parsed(AskRequest(std::move(asked)));
 }
@@ -260,6 +261,8 @@ std::string_view name_of(AskMethod method) {
       return "exhaustive";
     case AskMethod::clusters:
       return "clusters";
+    case AskMethod::rekv:
+      return "rekv";
   }
   return "";
 }

@@ -20,9 +20,9 @@ inline constexpr std::size_t kAskQuestionBytes = 4 << 10;
 inline constexpr std::size_t kAskTagBytes = 64;
 
 /// By what the past is searched for an answer; what each does is the answerer's to say.
-enum class AskMethod : std::uint8_t { windows, compose, exhaustive, clusters };
+enum class AskMethod : std::uint8_t { windows, compose, exhaustive, clusters, rekv };
 inline constexpr std::array kAskMethods{AskMethod::windows, AskMethod::compose, AskMethod::exhaustive,
-                                        AskMethod::clusters};
+                                        AskMethod::clusters, AskMethod::rekv};
 /// As it is written, such as "windows".
 std::string_view name_of(AskMethod method);
 

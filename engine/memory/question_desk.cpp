@@ -229,6 +229,7 @@ bool QuestionDesk::ask_if_ready(Session& session, std::uint64_t id, Job& job) {
   window.max_tokens = job.max_tokens;
   window.what.moves_together = moves_together(session, job.look);
   window.what.by_clusters = job.look.by_clusters;
+  window.what.rekv_share = job.look.rekv_share;
   for (std::size_t i = 0; i < job.forms.size(); ++i) {
     const Slice& slice = job.look.slices[i];
     const Memory::Found& found = session.pages[slice.page];
@@ -368,13 +369,15 @@ void QuestionDesk::release(Session& session) {
 /// The best window, if the question wants words about it.
 std::optional<Look> QuestionDesk::words_of(const Session& session) const {
   const Search::Result found = session.search->result();
-  const bool by_clusters = session.asking.method == Method::clusters;
+  const Method method = session.asking.method;
+  const bool by_clusters = method == Method::clusters || method == Method::rekv;
   // Nothing is cut off behind a moment where a stretch is seen by clusters: it is told in words.
   const bool wants =
       session.answer.wanted == Wanted::words || (session.answer.wanted == Wanted::when && by_clusters);
   if (!wants || found.windows.empty() || found.verdict == Search::Verdict::no) return std::nullopt;
   const Search::Window& best = found.windows.front();
-  return Look{0, best.slices, best.wall, false, by_clusters};
+  return Look{0,     best.slices, best.wall,
+              false, by_clusters, method == Method::rekv ? session.search->rekv_share() : 0};
 }
 
 bool QuestionDesk::moves_together(const Session& session, const Look& look) const {

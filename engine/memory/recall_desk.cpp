@@ -231,7 +231,14 @@ bool RecallDesk::fill(Recall& recall) {
   const auto slots =
       is_first ? desk_.restore(recall.name, patches) : desk_.restore_more(recall.name, patches);
   if (!slots) return false;
-  if (is_first) desk_.set_memory(recall.name, length_of(filling.patches));
+  if (is_first) {
+    const base::Duration all = length_of(filling.patches);
+    if (filling.what.rekv_share > 0) {
+      desk_.set_memory(recall.name, all, {.method = "rekv", .share = filling.what.rekv_share});
+    } else {
+      desk_.set_memory(recall.name, all);
+    }
+  }
   unpack(page, patches, *slots, filling.what.moves_together);
   filling.what.pages[filling.page].values.clear();
   ++filling.page;

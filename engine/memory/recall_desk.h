@@ -51,6 +51,8 @@ struct Recalling {
   /// Only the newest seconds are a window; of all that is before them each layer and KV head sees what it
   /// chooses (stream::WindowMemory). All pages have keys.
   bool by_clusters = false;
+  /// Above 0: each layer sees so much of it by ReKV instead, the same for all KV heads.
+  double rekv_share = 0;
   std::vector<stream::CompiledQuestionPtr> questions;
   base::Clock::TimePoint due{};
   /// How long its texts may take after its first answers.

@@ -1,6 +1,7 @@
 #include "engine/memory/search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -205,8 +206,8 @@ std::vector<Look> Search::begin_whole() {
 
 std::vector<Look> Search::begin_moment() {
   std::vector<Look> looks;
-  if (!options_.finds_moment || options_.method == Method::compose || options_.method == Method::clusters ||
-      whole_.empty() || whole_.front().log_odds < options_.yes)
+  if (!options_.finds_moment || options_.method == Method::compose || is_by_clusters() || whole_.empty() ||
+      whole_.front().log_odds < options_.yes)
     return looks;
   const Window& window = whole_.front();
   std::size_t patches = 0;
@@ -226,7 +227,21 @@ std::vector<Look> Search::begin_moment() {
   return looks;
 }
 
+double Search::rekv_share() const {
+  std::int64_t all = 0, brief = 0;
+  for (const SearchedPage& page : pages_)
+    for (const SearchedPage::Patch& patch : page.patches) {
+      all += patch.tokens;
+      brief += patch.standing_out;
+    }
+  if (all == 0 || windows_.empty()) return 1;
+  const double window = static_cast<double>(result_.all_tokens) / static_cast<double>(windows_.size());
+  const double read = static_cast<double>(brief) + static_cast<double>(options_.whole) * window;
+  return std::min(1.0, read / static_cast<double>(all));
+}
+
 std::vector<Look> Search::begin_clusters() {
+  const double share = rekv_share();
   std::vector<Look> looks;
   std::vector<Slice> slices;
   std::int64_t tokens = 0;
@@ -235,6 +250,10 @@ std::vector<Look> Search::begin_clusters() {
     windows_.push_back({wall_of(pages_, slices), slices, 0});
     looks.push_back(look(windows_.size() - 1, slices, windows_.back().wall, false));
     looks.back().by_clusters = true;
+    if (options_.method == Method::rekv) {
+      looks.back().rekv_share = share;
+      result_.tokens += std::llround(share * static_cast<double>(tokens)) - tokens;
+    }
     slices.clear();
     tokens = 0;
   };

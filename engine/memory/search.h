@@ -18,9 +18,11 @@ namespace vigil::memory {
 
 /// How the past is looked at: its windows one by one, the likeliest whole; the likeliest patches put together
 /// into one window; all windows whole, the yardstick; or long stretches, of which each layer and KV head sees
-/// what it chooses (ReSV).
-enum class Method : std::uint8_t { windows, compose, exhaustive, clusters };
-constexpr std::array<std::string_view, 4> kMethodNames{"windows", "compose", "exhaustive", "clusters"};
+/// what it chooses (ReSV), or each layer the patches that are most like the question, as many tokens as
+/// `windows` reads (ReKV, another yardstick).
+enum class Method : std::uint8_t { windows, compose, exhaustive, clusters, rekv };
+constexpr std::array<std::string_view, 5> kMethodNames{"windows", "compose", "exhaustive", "clusters",
+                                                       "rekv"};
 
 /// What a search has to know of a page.
 struct SearchedPage {
@@ -49,8 +51,9 @@ struct Look {
   history::WallRange wall;
   /// Only the tokens that stand out, of pages that have a sketch; otherwise all.
   bool is_brief = false;
-  /// Not in one window: by clusters (`Recalling::by_clusters`).
+  /// Not in one window: by clusters (`Recalling::by_clusters`); or, above 0, so much of it by ReKV.
   bool by_clusters = false;
+  double rekv_share = 0;
 };
 
 /// Which windows of a span a yes/no question is put to, in rounds: the looks of a round depend on what came
@@ -110,6 +113,10 @@ class Search {
   /// When `next` has nothing more.
   Result result() const;
 
+  /// What each layer may have of all tokens by ReKV: as many as `windows` reads of the mean of such pages.
+  /// Above 0, at most 1.
+  double rekv_share() const;
+
  private:
   enum class Stage : std::uint8_t { begin, brief, whole, moment, over };
 
@@ -125,6 +132,9 @@ class Search {
   std::vector<Look> begin_clusters();
   std::vector<Look> begin_moment();
   std::vector<Slice> composed() const;
+  bool is_by_clusters() const {
+    return options_.method == Method::clusters || options_.method == Method::rekv;
+  }
   void settle();
 
   struct UnderWay {

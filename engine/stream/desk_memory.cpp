@@ -11,7 +11,7 @@
 
 namespace vigil::stream {
 
-void StreamDesk::set_memory(const std::string& camera, base::Duration length) {
+void StreamDesk::set_memory(const std::string& camera, base::Duration length, const past::PastOptions& how) {
   Stream& stream = find(camera);
   if (length <= base::Duration::zero()) {
     // Windows that were asked before see what they saw.
@@ -19,7 +19,7 @@ void StreamDesk::set_memory(const std::string& camera, base::Duration length) {
   } else if (stream.memory) {
     stream.memory->set_length(length);
   } else {
-    stream.memory = std::make_shared<WindowMemory>(passes_, folder_.config.text, options_.memory, length);
+    stream.memory = std::make_shared<WindowMemory>(passes_, folder_.config.text, how, length);
   }
   send_leaving(camera, stream);
 }

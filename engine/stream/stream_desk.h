@@ -129,9 +129,13 @@ class StreamDesk final : public run::WorkSource {
   void shorten(const std::string& camera, std::int64_t first);
   /// Texts of its windows see what lies before these, from the patches on that leave from now on: so long up
   /// to the newest of them, and what is in one block with it (`WindowMemory`); 0: nothing. Of a policy that
-  /// keeps keys; of another, nothing is there. Such texts are not lent, nor carried. Throws
-  /// std::invalid_argument for a stream that is not open.
-  void set_memory(const std::string& camera, base::Duration length);
+  /// keeps keys; of another, nothing is there. Such texts are not lent, nor carried. A memory that is there
+  /// goes on as it was made (`how`), with another length. Throws std::invalid_argument for a stream that is
+  /// not open.
+  void set_memory(const std::string& camera, base::Duration length) {
+    set_memory(camera, length, options_.memory);
+  }
+  void set_memory(const std::string& camera, base::Duration length, const past::PastOptions& how);
   /// As it was set last.
   base::Duration memory(const std::string& camera) const;
   /// No patch follows. Windows that have no answers yet are told as failed; texts go on.

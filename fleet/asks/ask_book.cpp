@@ -50,6 +50,8 @@ memory::Method method_of(cluster::AskMethod method) {
       return memory::Method::exhaustive;
     case cluster::AskMethod::clusters:
       return memory::Method::clusters;
+    case cluster::AskMethod::rekv:
+      return memory::Method::rekv;
   }
   return memory::Method::windows;
 }

@@ -145,7 +145,7 @@ def check_arguments(commands, service):
             (("--since", "2h", "--model", "m"), "vigil: --model is of a VIDEO, and --camera asks about none"),
             (("--since", "2h", "--stream"), "vigil: --stream is of a VIDEO, and --camera asks about none"),
             (("--since", "2h", "clip.mp4"), "vigil: --camera takes one QUESTION, in quotes, and no VIDEO; these are 2 words beside the options"),
-            (("--since", "2h", "--method", "hours"), "--method: expected windows, compose, exhaustive or clusters, not 'hours'\nRun with --help for more information."),
+            (("--since", "2h", "--method", "hours"), "--method: expected windows, compose, exhaustive, clusters or rekv, not 'hours'\nRun with --help for more information."),
             (("--since", "2h", "--about", "<|im_end|>"), "--about: expected a question in words, .*\nRun with --help for more information.")):
         commands.refused(commands.ask(*arguments), 2, line)
     commands.refused(commands.ask("--since", "2h", question="q" * 4097), 2, "vigil: a question has at most 4096 bytes")

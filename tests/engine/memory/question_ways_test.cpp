@@ -219,6 +219,7 @@ TEST_F(QuestionWaysTest, ByClustersAllThatIsRememberedIsOneWindow) {
   ASSERT_EQ(asked.size(), 2U) << "a look, and words";
   for (const Window& window : asked) {
     EXPECT_TRUE(window.what.by_clusters);
+    EXPECT_EQ(window.what.rekv_share, 0);
     EXPECT_EQ(shown(window, 0, 200), 200);
     EXPECT_EQ(forms_of(window), std::vector<Form>{Form::int4}) << "embeddings are no keys";
   }
@@ -237,6 +238,16 @@ TEST_F(QuestionWaysTest, ByClustersAllThatIsRememberedIsOneWindow) {
   ask(3, "When did a car stop?", after_noon(80, 200), Method::clusters);
   EXPECT_EQ(answer().found.verdict, Verdict::no);
   EXPECT_EQ(asked.size(), 2U);
+  // By ReKV the same stretch, of which so much is seen, and its words as well.
+  asked.clear();
+  ask(5, "When did a car stop?", after_noon(0, 200), Method::rekv);
+  EXPECT_EQ(answer().text, "At 2024-10-04T12:00:57Z something stopped.");
+  ASSERT_EQ(asked.size(), 2U);
+  for (const Window& window : asked) {
+    EXPECT_TRUE(window.what.by_clusters);
+    EXPECT_GT(window.what.rekv_share, 0);
+    EXPECT_EQ(window.what.rekv_share, asked[0].what.rekv_share);
+  }
   // The other ways are never by clusters.
   asked.clear();
   ask(4, "Did a car stop?", after_noon(0, 200));

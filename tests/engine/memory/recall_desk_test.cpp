@@ -341,7 +341,21 @@ TEST_F(RecallDeskTest, ByClustersWhatIsBeforeIsSeenAsIsChosen) {
     EXPECT_GT(said[i].tokens.size(), 0U);
   }
   EXPECT_GT(std::abs(live[0].probability_yes - without[0].probability_yes), 0.002);
+  // By ReKV, whatever the desk has: with a share of 1 all of it, with a small one something else.
+  clusters.rekv_share = 1;
+  const std::vector<stream::Answer> all_of_it = ask(clusters);
+  clusters.rekv_share = 0.05;
+  const std::vector<stream::Answer> little = ask(clusters, of_all, seeing);
+  ASSERT_EQ(all_of_it.size(), questions.size());
+  ASSERT_EQ(little.size(), questions.size());
+  double far = 0;
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    EXPECT_NEAR(all_of_it[i].probability_yes, said[i].probability_yes, 1e-5);
+    far = std::max(far, std::abs(little[i].probability_yes - said[i].probability_yes));
+  }
+  EXPECT_GT(far, 1e-4);
   // As the engine has it.
+  clusters.rekv_share = 0;
   EXPECT_EQ(ask(clusters).size(), questions.size());
   EXPECT_THAT(failures, ::testing::IsEmpty());
   EXPECT_EQ(at.free_pages(), free);

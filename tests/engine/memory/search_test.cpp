@@ -201,11 +201,49 @@ TEST(SearchTest, WhatCannotBeReadCostsALook) {
 }
 
 TEST(SearchTest, NothingToLookAtIsNo) {
-  for (const Method method : {Method::windows, Method::compose, Method::exhaustive, Method::clusters}) {
+  for (const Method method :
+       {Method::windows, Method::compose, Method::exhaustive, Method::clusters, Method::rekv}) {
     const Searched none = look_through({}, {.method = method}, [](const Look&) { return 9.0; });
     EXPECT_EQ(none.result.verdict, Verdict::no);
     EXPECT_TRUE(none.rounds.empty());
   }
+}
+
+TEST(SearchTest, ByReKvAsManyTokensAreSeenAsByWindows) {
+  const std::vector<SearchedPage> pages = an_hour();
+  std::int64_t tokens = 0;
+  for (const SearchedPage& page : pages)
+    for (const SearchedPage::Patch& patch : page.patches) tokens += patch.tokens;
+  const auto read_of = [&](Method method, std::int64_t most) {
+    double share = 0;
+    const Searched found =
+        look_through(pages, {.method = method, .cluster_tokens = most}, [&](const Look& look) {
+          if (method == Method::rekv) {
+            EXPECT_TRUE(look.by_clusters);
+            EXPECT_GT(look.rekv_share, 0);
+            EXPECT_TRUE(share == 0 || look.rekv_share == share) << "every stretch alike";
+            share = look.rekv_share;
+          } else {
+            EXPECT_EQ(look.rekv_share, 0);
+          }
+          return -5.0;
+        });
+    if (method == Method::rekv) {
+      EXPECT_NEAR(static_cast<double>(found.result.tokens), share * static_cast<double>(tokens), 5);
+    }
+    return static_cast<double>(found.result.tokens);
+  };
+  const double windows = read_of(Method::windows, tokens);
+  EXPECT_LT(windows, 0.2 * static_cast<double>(tokens)) << "or there is nothing to compare";
+  EXPECT_NEAR(read_of(Method::rekv, tokens) / windows, 1, 0.2);
+  EXPECT_NEAR(read_of(Method::rekv, tokens / 4) / windows, 1, 0.2) << "of several stretches together";
+  // Of a minute all of it, and no more.
+  const std::vector<SearchedPage> minute(pages.begin(), pages.begin() + 1);
+  const Searched all = look_through(minute, {.method = Method::rekv}, [](const Look& look) {
+    EXPECT_LE(look.rekv_share, 1);
+    return -5.0;
+  });
+  EXPECT_LE(all.result.tokens, all.result.all_tokens);
 }
 
 TEST(SearchTest, ByClustersLongStretchesAreLookedAtAsTheyAre) {

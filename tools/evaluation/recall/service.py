@@ -9,7 +9,7 @@ with these cameras off, so that all that is remembered comes from the disk; and 
 answers and drops nothing: what it remembers has the times of the frames, and an hour takes minutes. A part goes on where it was stopped: piece by piece of a video, answer by answer; an hour that was
 not seen to its end is seen again.
 
-    windows, compose, exhaustive    `vigil ask --camera` by this method, from the hour's begin to its end; clusters, too, if the program has it (left out else)
+    windows, compose, exhaustive    `vigil ask --camera` by this method, from the hour's begin to its end; clusters and rekv, too, if the program has them (left out else)
     oracle                          `vigil ask VIDEO`, which computes the 40 s around the last time that it happened (any 40 s where it did not), from the file
     recent, uniform, random,        --stretches of 40 s, asked one by one of the service (--method exhaustive): the last ones, evenly, by chance, or those that change most (changes.py); the best one
     changed                         answers. The service looks at all windows of the pages that a stretch touches. Three of them read 0.35 to 0.43 of the tokens that `windows` reads of the twenty scenes: eight
@@ -50,8 +50,8 @@ from at_once import at_once  # noqa: E402
 from service_grade import CONTROLS  # noqa: E402
 from service_process import Service, methods_of, program_of  # noqa: E402
 
-SERVICE = ("windows", "clusters", "compose", "exhaustive")
-METHODS = ("windows", "oracle", *CONTROLS, "clusters", "compose", "exhaustive")
+SERVICE = ("windows", "clusters", "compose", "rekv", "exhaustive")
+METHODS = ("windows", "oracle", *CONTROLS, "rekv", "clusters", "compose", "exhaustive")
 LENGTH, STRETCHES = 40.0, 8
 SCENES = 20
 CARS = ("car", "stop")

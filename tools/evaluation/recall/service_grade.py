@@ -13,7 +13,8 @@ import numpy as np
 
 from evaluation.tables import wilson
 
-CONTROLS = ("recent", "uniform", "random", "changed")
+CONTROLS = ("recent", "uniform", "random", "changed")  # of stretches
+CONTROLLED = (*CONTROLS, "rekv")
 RESAMPLED = 10_000
 YES, NEAR, FEW, HELD = 1 / (1 + 2.718281828459045 ** -3), 5.0, 4, 2.0
 
@@ -64,7 +65,7 @@ def gap(by_scene):
 
     `by_scene`: of each method, of each scene, whether each question was answered rightly ({question: right}).
     """
-    controls = [name for name in CONTROLS if name in by_scene]
+    controls = [name for name in CONTROLLED if name in by_scene]
     if not controls or not {"windows", "oracle"} <= by_scene.keys():
         return None
     names, sums = ["windows", "oracle", *controls], []

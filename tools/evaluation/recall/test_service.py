@@ -292,7 +292,7 @@ def test_the_oracle_speaks_where_it_is_sure():
 
 
 def test_methods_are_those_that_the_program_has():
-    with world("windows,clusters,compose,exhaustive") as (here, run):
+    with world("windows,clusters,compose,rekv,exhaustive") as (here, run):
         assert run("--parts", "0").returncode == 0
         assert list(dict.fromkeys(each["method"] for each in answers_in(here / "out"))) == list(service.METHODS)
     with world() as (here, run):
