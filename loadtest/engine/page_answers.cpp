@@ -2,8 +2,8 @@
 // each form, beside the same window whole. A JSON object a line, of each window and question of stdin;
 // tools/evaluation/forms.py asks, and makes tables of it.
 //
-//   page_answers MODEL_FOLDER [auto|f32|bf16] < WINDOWS
-//     (on the CPU; a line: {"video": "...", "from": 0, "to": 10, "fps": 2, "questions": ["..."]})
+//   page_answers MODEL_FOLDER [auto|f32|bf16 [DEVICE]] < WINDOWS
+//     (DEVICE: cpu, cuda:0; a line: {"video": "...", "from": 0, "to": 10, "fps": 2, "questions": ["..."]})
 //
 // `computed`: the first question where all was computed, beside the same with kept keys. `again`: keys that
 // are of bf16 already, packed in bf16 and unpacked once more, beside these; where the cache is of bf16, that
@@ -199,13 +199,13 @@ void answer(engine::Engine& engine, kernels::HostMemory& memory, const stream::Y
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count < 2 || count > 3) {
-    std::fprintf(stderr, "usage: page_answers MODEL_FOLDER [auto|f32|bf16] < WINDOWS\n");
+  if (count < 2 || count > 4) {
+    std::fprintf(stderr, "usage: page_answers MODEL_FOLDER [auto|f32|bf16 [DEVICE]] < WINDOWS\n");
     return EXIT_FAILURE;
   }
   try {
     engine::EngineOptions options;
-    options.device = run::parse_device("cpu");
+    options.device = run::parse_device(count > 3 ? arguments[3] : "cpu");
     const std::string type = count > 2 ? arguments[2] : "auto";
     if (type != "auto" && type != "f32" && type != "bf16")
       throw std::invalid_argument("expected auto, f32 or bf16, not '" + type + "'");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What it costs in answers that a window's keys and values went through pages of each form and came back at their own positions.
 
-    tools/evaluation/forms.py --scenes DIR [--limit 200] [--model models/demo] [--json FILE]
+    tools/evaluation/forms.py --scenes DIR [--limit 200] [--model models/demo] [--device cpu] [--json FILE]
 
 DIR: a set that tools/scenes/write.py made. The engine does it (build/release/bin/page_answers, loadtest/engine/page_answers.cpp): each window is asked the rules' questions whole, and again once its pages
 of 256 tokens were packed in a form and unpacked to where they were. F1 is each rule's, then the mean; "whole" is the same window with the keys that it has computed.
@@ -9,6 +9,7 @@ of 256 tokens were packed in a form and unpacked to where they were. F1 is each 
 
 import argparse
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -87,7 +88,7 @@ def answered(args, chosen):
     with tempfile.TemporaryFile("w+") as lines:
         lines.write("".join(json.dumps(line) + "\n" for line, _ in chosen))
         lines.seek(0)
-        with subprocess.Popen([args.program, args.model, args.dtype], stdin=lines, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen([*shlex.split(args.program), args.model, args.dtype, args.device], stdin=lines, stdout=subprocess.PIPE, text=True) as process:
             for rule, truth in (pair for _, pairs in chosen for pair in pairs):
                 line = process.stdout.readline()
                 if not line:
@@ -103,13 +104,14 @@ def main():
     parser.add_argument("--limit", type=int, default=200, help="windows at most")
     parser.add_argument("--model", default="models/demo")
     parser.add_argument("--dtype", choices=("auto", "f32", "bf16"), default="auto", help="what the engine computes in")
+    parser.add_argument("--device", default="cpu", help="where the engine computes")
     parser.add_argument("--program", default="build/release/bin/page_answers")
     parser.add_argument("--json", help="file for every answer; those that it holds are not asked again")
     args = parser.parse_args()
     chosen = list(asked(list(windows.scene_windows(args.scenes, args.limit))))
     if not chosen:
         raise SystemExit(f"forms: {args.scenes}: no scenes in it; tools/scenes/write.py makes some")
-    asked_of = [args.model, args.dtype]
+    asked_of = [args.model, args.dtype, args.device]
     known = known_of(args.json, asked_of)
     asked_now = [(line, pairs) for line, pairs in chosen if any((Path(line["video"]).name, rule) not in known for rule, _ in pairs)]
     for record in answered(args, asked_now):

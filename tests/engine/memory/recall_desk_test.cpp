@@ -348,12 +348,12 @@ TEST_F(RecallDeskTest, ByClustersWhatIsBeforeIsSeenAsIsChosen) {
   const std::vector<stream::Answer> little = ask(clusters, of_all, seeing);
   ASSERT_EQ(all_of_it.size(), questions.size());
   ASSERT_EQ(little.size(), questions.size());
-  double far = 0;
+  float far = 0;
   for (std::size_t i = 0; i < said.size(); ++i) {
     EXPECT_NEAR(all_of_it[i].probability_yes, said[i].probability_yes, 1e-5);
     far = std::max(far, std::abs(little[i].probability_yes - said[i].probability_yes));
   }
-  EXPECT_GT(far, 1e-4);
+  EXPECT_GT(far, 1e-4F);
   // As the engine has it.
   clusters.rekv_share = 0;
   EXPECT_EQ(ask(clusters).size(), questions.size());

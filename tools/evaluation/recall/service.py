@@ -53,6 +53,7 @@ from service_process import Service, methods_of, program_of  # noqa: E402
 SERVICE = ("windows", "clusters", "compose", "rekv", "exhaustive")
 METHODS = ("windows", "oracle", *CONTROLS, "rekv", "clusters", "compose", "exhaustive")
 LENGTH, STRETCHES = 40.0, 8
+AT_ONCE = 4  # stretches of a question at once: as many as a service answers
 SCENES = 20
 CARS = ("car", "stop")
 GONE_ON = 75  # the status of what is to be started again
@@ -246,32 +247,45 @@ def as_record(told_of, begin):
         return dict(failed=told_of["failed"])
     return dict(probability=told_of["probability"] or 0.0, text=told_of["answer"] or "", moment=when(told_of["moment"]) - begin if told_of["moment"] else None,
                 evidence=[[when(each["from"]) - begin, when(each["to"]) - begin] for each in told_of["evidence"]], tokens=told_of["tokens"]["read"], all_tokens=told_of["tokens"]["exhaustive"],
-                bytes=sum(told_of["bytes"].values()), seconds=told_of["seconds"], share=told_of["coverage"]["share"], lost=told_of["windows_lost"])
+                bytes=sum(told_of["bytes"].values()), seconds=told_of["seconds"], share=told_of["coverage"]["share"], gaps=gaps_of(told_of["coverage"]), lost=told_of["windows_lost"])
+
+
+def processors_of(args):
+    return (os.cpu_count() or 1) // args.jobs
+
+
+def gaps_of(coverage):
+    """Seconds that are not remembered, by why."""
+    gaps = {}
+    for each in coverage.get("gaps", ()):
+        gaps[each["why"]] = gaps.get(each["why"], 0.0) + when(each["to"]) - when(each["from"])
+    return gaps
 
 
 def by_control(args, service, record, question, control, begin, same):
     """The best of some stretches, each asked whole; `same` holds what has been asked already."""
     camera, seconds, (text, about) = str(record["seed"]), record["seconds"], said_of(question)
 
-    def asked(words, start):
-        # The end of a stretch is another one's begin.
-        span = begin + start, begin + start + LENGTH - .05
-        if (camera, words, start) not in same:
-            same[camera, words, start] = as_record(service.ask(camera, words, None, *span, "exhaustive"), begin)
-        return same[camera, words, start]
+    def asked(words, starts):
+        new, most = [start for start in starts if (camera, words, start) not in same], max(1, min(AT_ONCE, processors_of(args)))
+        for first in range(0, len(new), most):
+            some = new[first:first + most]
+            # The end of a stretch is another one's begin.
+            told_of = service.ask_spans(camera, words, None, [(begin + start, begin + start + LENGTH - .05) for start in some], "exhaustive")
+            same.update({(camera, words, start): as_record(each, begin) for start, each in zip(some, told_of)})
+        return [same[camera, words, start] for start in starts]
 
-    answers, best = [], None
     busy = busy_of(args.out / "scenes", record["seed"]) if control == "changed" else None
-    for start in starts_of(control, seconds, question["id"], args.stretches, busy):
-        answers.append(asked(about or text, start))
-        if "failed" in answers[-1]:
-            return answers[-1]
-        if best is None or answers[-1]["probability"] > best[0]["probability"]:
-            best = answers[-1], start
+    starts = starts_of(control, seconds, question["id"], args.stretches, busy)
+    answers = asked(about or text, starts)
+    for answer in answers:
+        if "failed" in answer:
+            return answer
+    best = max(zip(answers, starts), key=lambda pair: pair[0]["probability"])
     answer = dict(best[0])
     answers.sort(key=lambda each: -each["probability"])
     if about and answer["probability"] > .5:
-        words = asked(text, best[1])
+        words = asked(text, [best[1]])[0]
         answer.update({key: words.get(key) for key in ("text", "moment", "failed") if key in words})
     answer.update(evidence=[window for each in answers for window in each["evidence"]], tokens=sum(each["tokens"] for each in answers), bytes=sum(each["bytes"] for each in answers),
                   seconds={"total": sum(each["seconds"]["total"] for each in answers)})
@@ -282,7 +296,7 @@ def answered(args, service, watched, method, asked):
     """The answers by a method to pairs of a record and a question, one by one."""
     if method == "oracle":
         # Each is a program that reads the model first; as many at once as this part has processors.
-        with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // args.jobs)) as pool:
+        with concurrent.futures.ThreadPoolExecutor(max(1, processors_of(args))) as pool:
             try:
                 yield from pool.map(lambda pair: by_oracle(args, *pair), asked)
             finally:

@@ -105,10 +105,20 @@ class Service:
             sums[name] = sums.get(name, 0.0) + float(figure)
         return sums
 
+    def run_all(self, commands, timeout="600s"):
+        """What each of them tells, of as many as there are at once; none goes on where this is stopped."""
+        rest = ("--connect", f"tcp://127.0.0.1:{self.asks}", "--timeout", timeout, "--output", "json")
+        under_way = [subprocess.Popen([*self.args.program, *command, *rest], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in commands]
+        try:
+            told_of = [process.communicate() for process in under_way]
+        except BaseException:
+            for process in under_way:
+                process.kill()
+            raise
+        return [json.loads(said) if process.returncode == 0 else {"failed": wrong.strip()} for process, (said, wrong) in zip(under_way, told_of)]
+
     def run(self, *arguments, timeout="600s"):
-        command = [*self.args.program, *arguments, "--connect", f"tcp://127.0.0.1:{self.asks}", "--timeout", timeout, "--output", "json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        return json.loads(done.stdout) if done.returncode == 0 else {"failed": done.stderr.strip()}
+        return self.run_all([arguments], timeout)[0]
 
     def await_cameras(self):
         while True:
@@ -119,4 +129,8 @@ class Service:
             time.sleep(.2)
 
     def ask(self, camera, text, about, since, until, method):
-        return self.run("ask", "--camera", camera, text, *(("--about", about) if about else ()), "--since", told(since), "--until", told(until), "--method", method)
+        return self.ask_spans(camera, text, about, [(since, until)], method)[0]
+
+    def ask_spans(self, camera, text, about, spans, method):
+        """The same of several spans, all at once."""
+        return self.run_all([("ask", "--camera", camera, text, *(("--about", about) if about else ()), "--since", told(since), "--until", told(until), "--method", method) for since, until in spans])
