@@ -12,6 +12,8 @@
 namespace vigil::run {
 namespace {
 
+constexpr std::size_t kFewestStages = 4;
+
 kernels::KvLayers layers_of(const kv::PageStore& pages, std::int64_t first, std::int64_t count) {
   const kv::PageLayout& layout = pages.layout();
   return {pages.layer(static_cast<int>(first)), count, layout.page_elements() / layout.layers};
@@ -64,12 +66,30 @@ std::size_t StreamTokenMover::bytes_of(kv::Form form, std::int64_t tokens) const
 }
 
 StreamTokenMover::Stage* StreamTokenMover::free_stage(Lane& lane, std::size_t bytes) {
+  std::size_t staged = 0;
+  Stage* smallest = nullptr;
   for (Stage& stage : lane.out) {
+    staged += stage.memory.bytes();
     if (!stage.copied.is_reached()) continue;
-    stage.memory.reserve(lane.passes, bytes);
-    return &stage;
+    stage.from.clear();
+    const bool fits = stage.memory.bytes() >= bytes;
+    if (fits && (smallest == nullptr || stage.memory.bytes() < smallest->memory.bytes())) smallest = &stage;
   }
-  return nullptr;
+  if (smallest != nullptr) return smallest;
+  const auto is_full = [&] { return staged + bytes > kMostStaged && lane.out.size() >= kFewestStages; };
+  // Those that are too small give way.
+  for (auto stage = lane.out.begin(); is_full() && stage != lane.out.end();) {
+    if (!stage->copied.is_reached()) {
+      ++stage;
+      continue;
+    }
+    staged -= stage->memory.bytes();
+    stage = lane.out.erase(stage);
+  }
+  if (is_full()) return nullptr;
+  Stage& stage = lane.out.emplace_back();
+  stage.memory.reserve(lane.passes, bytes);
+  return &stage;
 }
 
 std::optional<MovedTokens> StreamTokenMover::pack(std::span<const std::int32_t> slots, kv::Form form,
@@ -146,6 +166,7 @@ std::optional<MovedTokens> StreamTokenMover::pack_embeddings(std::span<const mod
     kernels::follow(lane.copies, lane.passes);
     kernels::copy(lane.copies, moved.bytes.get(), stage->memory.data(), moved.size);
     stage->copied = kernels::Mark(lane.copies);
+    stage->from.assign(patches.begin(), patches.end());
   }
   moved.arrived = kernels::Mark(lane.copies);
   return moved;

@@ -1,9 +1,9 @@
 // What moves tokens between the pages of a model, whatever shares it, and the host.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -17,9 +17,13 @@
 namespace vigil::run {
 
 /// Packs on the streams of the passes, so that nobody holds a page of the cache meanwhile, into memory of the
-/// devices; from there copies of their own bring it to the host, beside the passes. A few may be under way.
+/// devices; from there copies of their own bring it to the host, beside the passes. Under way may be what
+/// `kMostStaged` bytes of each device hold, and four of any size: a camera's window leaves several pages at
+/// once, each in several forms.
 class StreamTokenMover final : public TokenMover {
  public:
+  static constexpr std::size_t kMostStaged = std::size_t{256} << 20U;
+
   /// `streams`: those of the passes, one for each part of the model. The model has to outlive it.
   StreamTokenMover(CachedModel& model, const std::vector<kernels::Stream>& streams);
   ~StreamTokenMover() override;
@@ -39,6 +43,8 @@ class StreamTokenMover final : public TokenMover {
   struct Stage {
     kernels::Buffer memory;
     kernels::Mark copied;
+    /// What it is made of, where others' memory is read: that goes in the order of another stream.
+    std::vector<model::VisualTokensPtr> from;
   };
   struct Lane {
     ModelPart* part;
@@ -47,7 +53,7 @@ class StreamTokenMover final : public TokenMover {
     std::int64_t head = 0;
     kernels::DeviceTable table = {};
     kernels::Buffer cos = {}, sin = {};
-    std::array<Stage, 4> out = {};
+    std::list<Stage> out = {};
     Stage in = {};
     const kernels::RopeFrequency* frequencies = nullptr;
     kernels::Buffer frequency_memory = {};
@@ -55,7 +61,7 @@ class StreamTokenMover final : public TokenMover {
 
   /// Of pages with the heads of all parts.
   kv::PageLayout whole_layout() const;
-  /// One of a lane's that nothing is under way in, with so much room; null if there is none.
+  /// One of a lane's that nothing is under way in, with so much room; null if there can be none.
   static Stage* free_stage(Lane& lane, std::size_t bytes);
   bool is_on_host() const { return lanes_.front().passes.kind() == kernels::DeviceKind::cpu; }
 

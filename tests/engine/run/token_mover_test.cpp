@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "engine/run/stream_token_mover.h"
 #include "kernels/device/dtype.h"
 #include "kernels/packed_kv/packed_kv.h"
+#include "kernels/random/random.h"
 #include "tests/engine/made_up_model.h"
 #include "tests/kernels/on_device.h"
 #include "tests/kernels/test_matrix.h"
@@ -242,6 +244,37 @@ TEST_F(TokenMoverTest, EmbeddingsFollowOneAnother) {
   ASSERT_EQ(moved_tokens->size, expected.size() * 2);
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
                          reinterpret_cast<const std::uint16_t*>(moved_tokens->bytes.get())));
+}
+
+// A camera's window leaves several pages at once, each in several forms: while the device is busy with
+// passes, all of them wait for it.
+TEST_F(TokenMoverTest, ManyPagesAreUnderWayAtOnce) {
+  Moved moved(1);
+  std::vector<std::vector<std::byte>> alone;
+  const auto slots_of = [](int page) {
+    std::vector<std::int32_t> slots(static_cast<std::size_t>(8 + page));
+    std::iota(slots.begin(), slots.end(), 3 * page);
+    return slots;
+  };
+  constexpr int kPages = 24;
+  const auto form_of = [](int page) { return page % 2 == 0 ? Form::int4 : Form::bf16; };
+  for (int page = 0; page < kPages; ++page) alone.push_back(moved.bytes_of(slots_of(page), form_of(page)));
+  const kernels::Buffer busy(moved.streams.front(), std::size_t{64} << 20U);
+  for (int i = 0; i < (kernels::tests_on_gpu() ? 50 : 1); ++i)
+    kernels::fill_random(moved.streams.front(),
+                         kernels::dense(static_cast<void*>(busy.data()), kernels::DType::f32, 4096, 4096), 1,
+                         1);
+  std::vector<std::optional<MovedTokens>> pages;
+  for (int page = 0; page < kPages; ++page)
+    pages.push_back(moved.mover.pack(slots_of(page), form_of(page), moved.memory));
+  for (int page = 0; page < kPages; ++page) {
+    ASSERT_TRUE(pages[static_cast<std::size_t>(page)]) << page;
+    const MovedTokens& each = *pages[static_cast<std::size_t>(page)];
+    each.arrived.wait();
+    EXPECT_EQ(std::vector<std::byte>(each.bytes.get(), each.bytes.get() + each.size),
+              alone[static_cast<std::size_t>(page)])
+        << page;
+  }
 }
 
 TEST_F(TokenMoverTest, NoRoomIsNoErrorAndNonsenseIs) {

@@ -12,7 +12,7 @@ not seen to its end is seen again.
     windows, compose, exhaustive    `vigil ask --camera` by this method, from the hour's begin to its end; clusters and rekv, too, if the program has them (left out else)
     oracle                          `vigil ask VIDEO`, which computes the 40 s around the last time that it happened (any 40 s where it did not), from the file
     recent, uniform, random,        --stretches of 40 s, asked one by one of the service (--method exhaustive): the last ones, evenly, by chance, or those that change most (changes.py); the best one
-    changed                         answers. The service looks at all windows of the pages that a stretch touches. Three of them read 0.35 to 0.43 of the tokens that `windows` reads of the twenty scenes: eight
+    changed                         answers. The service looks at all windows of the pages that a stretch touches. Eight of them read 3.1 times the tokens that `windows` reads of the twenty scenes: three
                                     are the fewest that do not read less, by that
 
 A question is asked as one would: "whether" as it stands; "when" as "When did ...?"; "who" as "What is the person wearing?" or "What colour is the car?", with the yes/no question as --about.
@@ -52,7 +52,7 @@ from service_process import Service, methods_of, program_of  # noqa: E402
 
 SERVICE = ("windows", "clusters", "compose", "rekv", "exhaustive")
 METHODS = ("windows", "oracle", *CONTROLS, "rekv", "clusters", "compose", "exhaustive")
-LENGTH, STRETCHES = 40.0, 8
+LENGTH, STRETCHES = 40.0, 3
 AT_ONCE = 4  # stretches of a question at once: as many as a service answers
 SCENES = 20
 CARS = ("car", "stop")
