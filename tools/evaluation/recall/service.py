@@ -2,7 +2,7 @@
 """Questions about hours of tools/scenes/history.py, put to a running service: what is right, what it read, and how long it took.
 
     tools/evaluation/recall/service.py --out DIR [--parts 0 1 ...] [--at-once 4] [--methods windows oracle ...] [--pace fast|realtime] [--program build/release/bin/vigil]
-                                       [--device cpu|cuda] [--stretches 8] [--jobs 1] [--deadline SECONDS] [--pack FILE] [--draw]
+                                       [--device cpu|cuda] [--stretches 3] [--jobs 1] [--deadline SECONDS] [--pack FILE] [--draw]
 
 The 20 scenes of the set in parts of --at-once. Of a part, the videos are drawn (in pieces of five minutes); `vigil run`, with memory and --at-once cameras, sees them to their ends; it is started again
 with these cameras off, so that all that is remembered comes from the disk; and `vigil ask` puts 20 questions a scene to it, a method after the other. With --pace fast the service reads as fast as it
