@@ -114,5 +114,26 @@ TEST(PastTest, ALayerAheadSomeOfItIsChosenByGuesses) {
   EXPECT_GT(off(by_own, by_guesses), 0);
 }
 
+// A pass of many texts of which one has a past takes lists for that one.
+TEST(PastTest, ASegmentWithoutAPastHasNoLists) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
+  Asked asked;
+  kv::View other(asked.model.book);
+  other.append(testing::kQuestion);
+  std::vector<std::int32_t> beside(asked.seen().begin(), asked.seen().end() - testing::kQuestion);
+  beside.insert(beside.end(), other.slots().begin(), other.slots().end());
+  const auto pasts = asked.pasts(everything());
+  PastAttend alone, together;
+  for (PastAttend* attend : {&alone, &together}) attend->add(beside, parts_of(pasts), 0);
+  EXPECT_EQ(alone.list_bytes(0), 0);
+  asked.ask({beside}, alone);
+  // The one with a past is not the first.
+  const auto both = asked.ask({asked.seen(), beside}, together);
+  EXPECT_GT(alone.list_bytes(0), 0);
+  EXPECT_EQ(together.list_bytes(0), alone.list_bytes(0));
+  EXPECT_LT(off(asked.ask({asked.slots()}, model::full_attention())[0], both[1]), kOff);
+  EXPECT_LT(off(asked.ask({asked.seen()}, model::full_attention())[0], both[0]), kOff);
+}
+
 }  // namespace
 }  // namespace vigil::past
