@@ -138,6 +138,22 @@ TEST(WindowShares, WhatOneDoesNotNeedIsTheOthers) {
   shared.windows(2, {"gate", "yard"});
   EXPECT_EQ(gate.allowed, large / 2);
   EXPECT_EQ(shared.room.passes.last_past->allowed, large / 2);
+  // And short again.
+  shared.room.desk.set_memory("gate", 1s);
+  shared.windows(2, {"gate", "yard"});
+  EXPECT_EQ(gate.allowed, small);
+  EXPECT_EQ(shared.room.passes.last_past->allowed, large - small);
+}
+
+// Its room is half of what it could use, and pruning leaves less than that.
+TEST(WindowShares, WhatIsTooOldDoesNotGoEarly) {
+  Cameras measure(0);
+  Cameras now(measure.need(20) / 2);
+  now.open("gate", 20s);
+  now.windows(40, {"gate"});
+  // Of 80 patches those of 20 s, of the oldest block and of the window's stride.
+  EXPECT_LE(now.held(), (20 + 8 + 2) * 4);
+  EXPECT_THAT(now.room.news.shortened, IsEmpty());
 }
 
 TEST(WindowShares, ItIsToldAgainWhereItHadWhatItNeedsInBetween) {
