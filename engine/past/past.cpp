@@ -198,8 +198,8 @@ void Past::lay(Stream& stream) {
     const std::int64_t tokens = block.tokens;
     if (is_resv()) drop_open_block(stream);
     throw std::invalid_argument("a block of " + std::to_string(tokens) + " tokens takes " +
-                                std::to_string(bytes) + " bytes, more than its past may have (" +
-                                std::to_string(options_.host_bytes) + ")");
+                                std::to_string(bytes) + " bytes, and its past may have " +
+                                std::to_string(options_.host_bytes) + ", in slabs");
   }
   block.longest = 0;
   auto begin = begins->begin();
