@@ -416,6 +416,9 @@ struct EngineSettings {
   std::string decode_device;
   /// Tokens that each engine's KV cache has room for, over all windows that are answered at once.
   int kv_tokens = 16384;
+  /// Of the host's memory, what may be taken by what cameras' windows remember of what lies before them
+  /// (`WindowSettings::memory`), over all engines; 0: a quarter of what this process may use.
+  ByteSize window_memory = {};
   /// What large products are computed in.
   Quantization quantization = Quantization::none;
   friend bool operator==(const EngineSettings&, const EngineSettings&) = default;

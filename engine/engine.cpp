@@ -72,7 +72,9 @@ Engine make_engine(const std::shared_ptr<const model::ModelFolder>& folder, cons
         *folder, of->prompts, of->book, *language.passes,
         stream::StreamDesk::Options{.limits = limits_of(device.kind, options.passes),
                                     .epoch = options.epoch,
-                                    .page_bytes = of->page_bytes()});
+                                    .page_bytes = of->page_bytes(),
+                                    .memory = {},
+                                    .memory_bytes = options.window_memory});
     return language;
   };
   if (has_language) engine.language = language_of(model, options.device, nullptr);

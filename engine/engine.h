@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,9 @@ struct EngineOptions {
   int threads = 0;
   /// Tokens that the KV cache has room for, over all windows that are answered at once.
   std::int64_t kv_tokens = 16384;
+  /// Bytes of the host's memory that what lies before windows may take together
+  /// (`StreamDesk::Options::memory_bytes`).
+  std::int64_t window_memory = std::numeric_limits<std::int64_t>::max();
   /// Which engine of its process this is, so that no window of another one is taken for one of this one's.
   std::uint32_t epoch = 0;
   PassSize passes = PassSize::small;

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <unistd.h>
 
 #include "base/duration.h"
 #include "bench/cache_size.h"
@@ -23,6 +22,7 @@
 #include "bench/questions.h"
 #include "bench/read_cost.h"
 #include "cluster/process/clock.h"
+#include "cluster/process/memory_limit.h"
 #include "cluster/process/process.h"
 #include "config/file/load.h"
 #include "services/bench_pipeline.h"
@@ -91,10 +91,9 @@ int most_cameras(const CamerasArguments& arguments, kernels::DeviceKind device) 
       "--cameras, or how large it is with --kv-tokens");
 }
 
-/// Of this machine's memory, what a cache of the CPU takes at most.
+/// Of the memory that there is, what a cache of the CPU takes at most.
 std::uint64_t share_of_memory() {
-  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 4;
+  return cluster::memory_limit() / 4;
 }
 
 BenchPipelineOptions options_of(const CamerasArguments& arguments) {

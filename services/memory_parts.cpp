@@ -1,5 +1,6 @@
 #include "services/memory_parts.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string>
@@ -39,6 +40,12 @@ history::Fingerprint fingerprint_of(const model::ModelFolder& folder) {
 }
 
 }  // namespace
+
+std::int64_t window_memory_of(const config::EngineSettings& settings, std::size_t devices,
+                              std::uint64_t there) {
+  const std::uint64_t all = settings.window_memory.bytes > 0 ? settings.window_memory.bytes : there / 4;
+  return static_cast<std::int64_t>(all / std::max<std::size_t>(1, devices));
+}
 
 actors::CacheDesk::Options cache_options(const config::MemorySettings& settings,
                                          const model::ModelFolder& folder) {

@@ -12,8 +12,10 @@
 
 #include "actors/camera/source_options.h"
 #include "actors/supervisor/sources.h"
+#include "cluster/process/memory_limit.h"
 #include "cluster/process/process.h"
 #include "engine/run/device_check.h"
+#include "services/memory_parts.h"
 
 namespace vigil::services {
 namespace {
@@ -105,12 +107,14 @@ std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& setting
   check_devices("engine.device", devices);
   check_devices("engine.decode_device", decode_devices);
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const engine::EngineOptions options{.device = devices[i],
-                                        .halves = halves,
-                                        .decode_device = decode_devices[i],
-                                        .compute = {},
-                                        .quantization = settings.quantization,
-                                        .kv_tokens = settings.kv_tokens};
+    const engine::EngineOptions options{
+        .device = devices[i],
+        .halves = halves,
+        .decode_device = decode_devices[i],
+        .compute = {},
+        .quantization = settings.quantization,
+        .kv_tokens = settings.kv_tokens,
+        .window_memory = window_memory_of(settings, devices.size(), cluster::memory_limit())};
     const auto make = [folder, options, epochs] {
       engine::EngineOptions own = options;
       own.epoch = (*epochs)++;

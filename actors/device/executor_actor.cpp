@@ -386,8 +386,8 @@ void executor_state::tell_usage() {
                          deps->engine.desk->waiting());
   if (!target) deps->metrics.requests(RequestKind::explanation, device, deps->engine.desk->texts(), 0);
   deps->metrics.kv_usage(device == "cpu" ? "host" : "gpu", device, deps->engine.desk->usage());
-  const auto [tokens, host_bytes, device_bytes] = deps->engine.desk->window_memory();
-  deps->metrics.window_memory(device, {tokens, host_bytes, device_bytes});
+  const auto [tokens, host_bytes, device_bytes, room] = deps->engine.desk->window_memory();
+  deps->metrics.window_memory(device, {tokens, host_bytes, device_bytes, room});
 }
 
 void executor_state::tick() {

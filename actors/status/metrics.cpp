@@ -146,6 +146,8 @@ struct Metrics::Families {
   Family<Gauge>& memory_bytes =
       gauge(r, "vigil_window_memory_bytes",
             "What these take of the host's memory and of the device's, by device and where");
+  Family<Gauge>& memory_room =
+      gauge(r, "vigil_window_memory_room_bytes", "What these may take of the host's memory, by device");
   Family<Gauge>& device_up =
       gauge(r, "vigil_device_up", "Whether cameras are watched on the device (1) or not (0)");
   Family<Gauge>& device_state =
@@ -314,6 +316,7 @@ void Metrics::window_memory(const std::string& device, const HeldMemory& held) {
       .Set(static_cast<double>(held.host_bytes));
   families_->memory_bytes.Add({{"device", device}, {"where", "device"}})
       .Set(static_cast<double>(held.device_bytes));
+  families_->memory_room.Add({{"device", device}}).Set(static_cast<double>(held.room));
 }
 
 void Metrics::device_state(const std::string& device, DeviceState state) {

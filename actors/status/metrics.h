@@ -44,6 +44,8 @@ struct HeldMemory {
   std::int64_t tokens = 0;
   std::int64_t host_bytes = 0;
   std::int64_t device_bytes = 0;
+  /// Of the host's memory, what they may take.
+  std::int64_t room = 0;
 };
 
 /// All metrics of `vigil run`, prefix `vigil_`. Counters are there at 0 before anything is counted, with

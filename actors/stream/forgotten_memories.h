@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "engine/stream/desk_news.h"
 
 namespace vigil::actors {
 
@@ -22,8 +23,13 @@ class ForgottenMemories {
   /// there was one less than `kSpan` ago.
   std::optional<std::string> hear(const std::string& camera, std::string_view reason,
                                   base::Clock::TimePoint now);
+  /// A camera's memory is shorter than it should be: as `hear`, apart from what that says.
+  std::optional<std::string> shortened(const stream::DeskNews::Shortened& news, base::Clock::TimePoint now);
   /// The camera has ended.
-  void forget(const std::string& camera) { cameras_.erase(camera); }
+  void forget(const std::string& camera) {
+    gone_.erase(camera);
+    shortened_.erase(camera);
+  }
 
  private:
   struct Camera {
@@ -31,7 +37,11 @@ class ForgottenMemories {
     /// Since then.
     std::uint64_t missed = 0;
   };
-  std::map<std::string, Camera> cameras_;
+  using Cameras = std::map<std::string, Camera>;
+  static std::optional<std::string> told(Cameras& cameras, const std::string& camera, std::string line,
+                                         base::Clock::TimePoint now);
+
+  Cameras gone_, shortened_;
 };
 
 }  // namespace vigil::actors

@@ -151,13 +151,14 @@ void WindowDesk::hear_audits() {
   }
 }
 
-void WindowDesk::hear_forgotten(const std::vector<stream::DeskNews::Forgotten>& forgotten) {
-  for (const stream::DeskNews::Forgotten& each : forgotten) {
-    const auto lane = lanes_.find(each.camera);
-    if (lane == lanes_.end()) continue;
-    if (auto line = forgotten_.hear(each.camera, each.reason, now_))
-      news_.remarks.push_back({lane->second.watch, std::move(*line), true});
-  }
+void WindowDesk::hear_forgotten(const stream::DeskNews& news) {
+  const auto remark = [&](const std::string& camera, std::optional<std::string> line) {
+    if (line) news_.remarks.push_back({lanes_.at(camera).watch, std::move(*line), true});
+  };
+  for (const stream::DeskNews::Forgotten& each : news.forgotten)
+    if (lanes_.contains(each.camera)) remark(each.camera, forgotten_.hear(each.camera, each.reason, now_));
+  for (const stream::DeskNews::Shortened& each : news.shortened)
+    if (lanes_.contains(each.camera)) remark(each.camera, forgotten_.shortened(each, now_));
 }
 
 WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
@@ -349,8 +350,10 @@ WindowDesk::News WindowDesk::take_news() {
     if (audits_.failed(each.window)) continue;
     news_.failures.push_back({settle(each.window).window.watch, each.reason, each.out_of_memory});
   }
-  for (const stream::DeskNews::Forgotten& each : desk.forgotten)
-    if (recalls != nullptr) recalls->forgotten(each);
+  if (recalls != nullptr) {
+    for (const stream::DeskNews::Forgotten& each : desk.forgotten) recalls->forgotten(each);
+    for (const stream::DeskNews::Shortened& each : desk.shortened) recalls->shortened(each);
+  }
   for (const stream::WindowId& id : desk.overtaken) {
     audits_.failed(id);
     settle(id);
@@ -360,7 +363,7 @@ WindowDesk::News WindowDesk::take_news() {
   for (stream::DeskNews::Told& each : desk.told)
     if (recalls == nullptr || !recalls->told(each)) news_.told.push_back(std::move(each));
   news_.pressed = std::move(desk.pressed);
-  hear_forgotten(desk.forgotten);
+  hear_forgotten(desk);
   std::erase_if(lanes_, [&](const auto& each) {
     const auto& [camera, lane] = each;
     if (!lane.ended || lane.unanswered > 0) return false;

@@ -184,8 +184,8 @@ class WindowDesk final : public run::WorkSource {
   /// What audits came to.
   void hear_audits();
   void forget_audits(Lane& lane);
-  /// What the desk has forgotten of windows' memories.
-  void hear_forgotten(const std::vector<stream::DeskNews::Forgotten>& forgotten);
+  /// What the desk has forgotten of windows' memories, and which are shorter than they should be.
+  void hear_forgotten(const stream::DeskNews& news);
   static bool is_of_another_time(const Lane& lane, const WatchSettings& watch, const VisualPatch& patch);
   /// Of a window that is due, what the camera's budget has room for; the rest leaves the stream.
   stream::SlidingWindow::Due within_budget(Lane& lane, const stream::SlidingWindow::Due& due);

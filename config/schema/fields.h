@@ -370,6 +370,9 @@ void describe(V& v, EngineSettings& s) {
       "it");
   v.field("kv_tokens", s.kv_tokens, Limits<int>{1024, 1'000'000'000},
           "tokens that the KV cache has room for, over all windows that are answered at once");
+  v.field("window_memory", s.window_memory, Limits<ByteSize>{ByteSize{0}, gibibytes(1 << 20)},
+          "of this machine's memory, what all windows' memories (window.memory) may take together; 0B: a "
+          "quarter of what there is for this process");
   v.field("quantization", s.quantization, "large products in 8 bits, on a GPU");
 }
 

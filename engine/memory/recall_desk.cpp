@@ -252,12 +252,22 @@ bool RecallDesk::fill(Recall& recall) {
 }
 
 bool RecallDesk::forgotten(const stream::DeskNews::Forgotten& news) {
-  if (news.camera.find(kMark) == std::string::npos) return false;
+  return has_no_memory(news.camera, news.reason);
+}
+
+bool RecallDesk::shortened(const stream::DeskNews::Shortened& news) {
+  return has_no_memory(
+      news.camera, "what is to be seen by clusters may take " + std::to_string(news.room) +
+                       " bytes of the host's memory beside what windows remember, and has no room in them");
+}
+
+bool RecallDesk::has_no_memory(const std::string& name, const std::string& reason) {
+  if (name.find(kMark) == std::string::npos) return false;
   const auto recall =
-      std::ranges::find_if(recalls_, [&](const auto& each) { return each.second.name == news.camera; });
+      std::ranges::find_if(recalls_, [&](const auto& each) { return each.second.name == name; });
   if (recall == recalls_.end()) return true;
   // From its first page again it would fare no better.
-  news_.failed.push_back({recall->first, news.reason, false});
+  news_.failed.push_back({recall->first, reason, false});
   end(recall);
   return true;
 }

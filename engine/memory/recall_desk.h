@@ -83,6 +83,7 @@ class RecallDesk final : public run::WorkSource {
   bool failed(const stream::DeskNews::Failed& news);
   bool told(const stream::DeskNews::Told& news);
   bool forgotten(const stream::DeskNews::Forgotten& news);
+  bool shortened(const stream::DeskNews::Shortened& news);
 
   std::optional<base::Clock::TimePoint> due() const override;
   void work(const run::Turn& turn) override;
@@ -132,6 +133,8 @@ class RecallDesk final : public run::WorkSource {
                        const stream::PatchRange& patches);
   /// Its next page comes. False: there is no room for it.
   bool fill(Recall& recall);
+  /// What lies before its window is not all there.
+  bool has_no_memory(const std::string& name, const std::string& reason);
   std::map<std::uint64_t, Recall>::iterator find(const stream::WindowId& window);
   void end(std::map<std::uint64_t, Recall>::iterator recall);
 

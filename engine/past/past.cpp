@@ -1,7 +1,7 @@
 #include "engine/past/past.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cstdint>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -21,15 +21,6 @@ using kernels::Stream;
 
 namespace {
 
-/// Pieces that begin here are read best (kernels::ClusterPieces).
-constexpr std::int64_t kLine = 128;
-/// Of the host's memory, at first.
-constexpr std::int64_t kFirstRoom = std::int64_t{1} << 20U;
-
-std::int64_t whole_lines(std::int64_t bytes) {
-  return (bytes + kLine - 1) / kLine * kLine;
-}
-
 bool is_form_of_resv(const std::string& name) {
   return std::find(retrieval::kResvForms.begin(), retrieval::kResvForms.end(), name) !=
          retrieval::kResvForms.end();
@@ -37,6 +28,12 @@ bool is_form_of_resv(const std::string& name) {
 
 std::size_t size(std::int64_t count) {
   return static_cast<std::size_t>(count);
+}
+
+/// Of pieces that may lie in several pieces of memory.
+std::int64_t offset_from(const std::byte* from, const std::byte* to) {
+  return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(to) -
+                                   reinterpret_cast<std::intptr_t>(from));
 }
 
 const PastOptions& checked(const PastOptions& options) {
@@ -55,7 +52,6 @@ Past::Past(const Stream& stream, const model::TextConfig& text, const kv::PageLa
       shape_{layout.layers, layout.kv_heads, layout.head_dim, layout.dtype},
       time_axes_(text.traits.time_axes),
       frequencies_(stream, model::multimodal_rope(text)),
-      ring_(0),
       layers_(size(layout.layers)) {
   if (is_form_of_resv(options_.method)) {
     settings_ = options_.settings ? *options_.settings : retrieval::resv_named(options_.method);
@@ -63,30 +59,7 @@ Past::Past(const Stream& stream, const model::TextConfig& text, const kv::PageLa
   } else {
     control_ = retrieval::make_retriever(options_.method, stream, shape_);
   }
-  grow(stream, std::min(kFirstRoom, options_.host_bytes));
-}
-
-void Past::grow(const Stream& stream, std::int64_t bytes) {
-  // What is given back does not wait for others: a room is taken once.
-  auto memory = std::make_unique<kernels::HostMemory>(stream, kernels::HostMemory::rounded(size(bytes)));
-  const kernels::HostBytes larger = memory->take(size(bytes));
-  if (!larger) throw std::bad_alloc();
-  // Packing may still be on its way.
-  stream.synchronize();
-  ByteRing ring(bytes);
-  std::vector<std::size_t> unit(layers_.size());
-  for (Block& block : blocks_) {
-    if (block.place.bytes == 0) continue;
-    const ByteRing::Range to = *ring.take(block.place.bytes);
-    std::memcpy(larger.get() + to.begin, bytes_.get() + block.place.begin, size(to.bytes));
-    for (std::size_t layer = 0; layer < layers_.size(); ++layer)
-      for (std::int64_t i = 0; i < block.units[layer]; ++i)
-        layers_[layer].begins[unit[layer]++] += to.begin - block.place.begin;
-    block.place = to;
-  }
-  ring_ = std::move(ring);
-  memory_ = std::move(memory);
-  bytes_ = larger;
+  add_slab(stream, 1);
 }
 
 std::vector<int> Past::patches() const {
@@ -213,42 +186,28 @@ std::vector<Past::Order> Past::orders(Stream& stream) const {
   return orders;
 }
 
-std::int64_t Past::bytes_of(const std::vector<Order>& orders) const {
-  std::int64_t bytes = 0;
-  for (const Order& order : orders)
-    for (const std::int32_t count : order.counts)
-      bytes +=
-          whole_lines(shape_.kv_heads * PackedShape{options_.form, 1, 1, shape_.head_dim, count}.bytes());
-  return bytes;
-}
-
 void Past::lay(Stream& stream) {
   if (is_laid_) return;
   const std::vector<Order> laid = orders(stream);
   const std::int64_t bytes = bytes_of(laid);
-  if (bytes > options_.host_bytes) {
-    const std::int64_t tokens = blocks_.back().tokens;
+  Block& block = blocks_.back();
+  give_back(block, false);
+  std::optional<std::vector<std::byte*>> begins;
+  if (bytes <= options_.host_bytes) begins = place(stream, laid);
+  if (!begins) {
+    const std::int64_t tokens = block.tokens;
     if (is_resv()) drop_open_block(stream);
     throw std::invalid_argument("a block of " + std::to_string(tokens) + " tokens takes " +
-                                std::to_string(bytes) + " bytes, more than its past may have (" +
-                                std::to_string(options_.host_bytes) + ")");
+                                std::to_string(bytes) + " bytes, and its past may have " +
+                                std::to_string(options_.host_bytes) + ", in slabs");
   }
-  Block& block = blocks_.back();
-  if (block.place.bytes > 0) {
-    drop_units(block, false);
-    ring_.drop_newest();
-    block.place = {};
-  }
-  if (bytes > 0) block.place = make_room(stream, bytes);
   block.longest = 0;
-  std::int64_t begin = block.place.begin;
+  auto begin = begins->begin();
   for (std::size_t layer = 0; layer < laid.size(); ++layer) {
     Layer& of = layers_[layer];
     for (const std::int32_t count : laid[layer].counts) {
       of.counts.push_back(count);
-      of.begins.push_back(begin);
-      begin +=
-          whole_lines(shape_.kv_heads * PackedShape{options_.form, 1, 1, shape_.head_dim, count}.bytes());
+      of.begins.push_back(*begin++);
       block.longest = std::max(block.longest, count);
     }
     block.units[layer] = static_cast<std::int64_t>(laid[layer].counts.size());
@@ -260,18 +219,9 @@ void Past::lay(Stream& stream) {
   is_laid_ = true;
 }
 
-ByteRing::Range Past::make_room(Stream& stream, std::int64_t bytes) {
-  for (;;) {
-    if (const std::optional<ByteRing::Range> place = ring_.take(bytes)) return *place;
-    if (ring_.bytes() < options_.host_bytes) {
-      grow(stream, std::min(options_.host_bytes, std::max(2 * ring_.bytes(), ring_.bytes() + bytes)));
-    } else {
-      forget_block(stream);
-    }
-  }
-}
-
 void Past::pack(Stream& stream, const std::vector<Order>& orders) {
+  if (slabs_.empty()) return;
+  counted_from_ = slabs_.begin()->second.get();
   std::vector<std::int32_t> tokens;
   std::vector<kernels::ClusterToPack> clusters;
   for (std::size_t layer = 0; layer < orders.size(); ++layer) {
@@ -280,7 +230,8 @@ void Past::pack(Stream& stream, const std::vector<Order>& orders) {
     auto first = static_cast<std::int32_t>(tokens.size());
     std::size_t unit = of.begins.size() - order.counts.size();
     for (const std::int32_t count : order.counts) {
-      clusters.push_back({of.begins[unit++], first, count, static_cast<std::int32_t>(layer)});
+      clusters.push_back(
+          {offset_from(counted_from_, of.begins[unit++]), first, count, static_cast<std::int32_t>(layer)});
       first += count;
     }
     tokens.insert(tokens.end(), order.tokens.begin(), order.tokens.end());
@@ -290,7 +241,7 @@ void Past::pack(Stream& stream, const std::vector<Order>& orders) {
   kernels::pack_clusters(stream, staged(),
                          {slots_.data(), static_cast<std::int64_t>(tokens.size()), packed_.data(),
                           static_cast<std::int64_t>(clusters.size())},
-                         options_.form, bytes_.get());
+                         options_.form, counted_from_);
 }
 
 void Past::reserve_units(const Stream& stream) {
@@ -325,12 +276,14 @@ void Past::copy_sums(Stream& stream) {
 }
 
 void Past::send(Stream& stream) {
+  if (!slabs_.empty()) counted_from_ = slabs_.begin()->second.get();
   std::vector<std::int64_t> begins(size(shape_.layers * capacity_));
   std::vector<std::int32_t> counts(begins.size()), first_rows(begins.size()), clusters;
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     const Layer& of = layers_[layer];
     const auto at = static_cast<std::ptrdiff_t>(layer) * capacity_;
-    std::copy(of.begins.begin(), of.begins.end(), begins.begin() + at);
+    std::ranges::transform(of.begins, begins.begin() + at,
+                           [this](const std::byte* begin) { return offset_from(counted_from_, begin); });
     std::copy(of.counts.begin(), of.counts.end(), counts.begin() + at);
     clusters.push_back(static_cast<std::int32_t>(of.counts.size()));
     // All tokens of a block turn alike, so its clusters have their angles in common.
@@ -380,8 +333,8 @@ void Past::forget_block(const Stream& stream) {
   if (blocks_.empty()) return;
   if (!is_resv())
     throw std::logic_error("a past by \"" + options_.method + "\" forgets nothing, and has no room left");
-  const Block& oldest = blocks_.front();
-  if (oldest.place.bytes > 0) {
+  Block& oldest = blocks_.front();
+  if (!oldest.places.empty()) {
     // Those of the others move up.
     const std::int64_t row = shape_.cols() * 4;
     Buffer moved(stream, size(shape_.layers * capacity_ * row));
@@ -393,8 +346,7 @@ void Past::forget_block(const Stream& stream) {
                       sums_.data() + (layer * capacity_ + gone) * row, size(left * row));
     }
     sums_ = std::move(moved);
-    drop_units(oldest, true);
-    ring_.drop_oldest();
+    give_back(oldest, true);
   }
   tokens_ -= oldest.tokens;
   blocks_.pop_front();
@@ -404,11 +356,8 @@ void Past::forget_block(const Stream& stream) {
 
 /// What there was before stays.
 void Past::drop_open_block(Stream& stream) {
-  const Block& open = blocks_.back();
-  if (open.place.bytes > 0) {
-    drop_units(open, false);
-    ring_.drop_newest();
-  }
+  Block& open = blocks_.back();
+  give_back(open, false);
   tokens_ -= open.tokens;
   blocks_.pop_back();
   table_.reset();

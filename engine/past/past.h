@@ -1,10 +1,10 @@
 // What of a sequence has left its pages and can still be attended to: the past of one stream.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,8 +15,8 @@
 #include "engine/kv/retrieval/hc_table.h"
 #include "engine/kv/retrieval/retriever.h"
 #include "engine/model/files/config.h"
-#include "engine/past/byte_ring.h"
 #include "engine/past/past_options.h"
+#include "engine/past/slab_room.h"
 #include "kernels/device/buffer.h"
 #include "kernels/device/host_buffer.h"
 #include "kernels/fetch_clusters/fetch_clusters.h"
@@ -67,8 +67,10 @@ class Past {
   /// of them than there are blocks, and std::logic_error for controls.
   void turn(kernels::Stream& stream, std::span<const std::int32_t> by);
 
-  /// Its bytes may be so many from now on, if that is more than they might be.
-  void allow(std::int64_t host_bytes) { options_.host_bytes = std::max(options_.host_bytes, host_bytes); }
+  /// Its bytes may be so many from now on, at least one. Where they are more, its oldest blocks go, for which
+  /// it waits for the device; what stays is not moved, and is to be laid again: then is seen whether the open
+  /// block has room by itself. Throws std::logic_error where a control would have to forget.
+  void resize(const kernels::Stream& stream, std::int64_t host_bytes);
 
   std::int64_t tokens() const { return tokens_; }
   std::int64_t blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
@@ -76,7 +78,7 @@ class Past {
   std::vector<int> patches() const;
   const PastOptions& options() const { return options_; }
   /// What it takes of the host's memory, and of the device's.
-  std::int64_t host_bytes() const { return ring_.bytes(); }
+  std::int64_t host_bytes() const { return room_.bytes(); }
   std::int64_t device_bytes() const;
   /// Clusters of a layer (of a control: tokens) that are laid.
   std::int64_t units(int layer) const {
@@ -108,8 +110,8 @@ class Past {
   struct Block {
     int patches = 0;
     std::int64_t tokens = 0;
-    /// Where it lies; nothing while nothing of it is laid.
-    ByteRing::Range place;
+    /// Where its clusters lie, one behind the other; nothing while nothing of it is laid.
+    std::vector<SlabRoom::Range> places;
     /// In each layer.
     std::vector<std::int64_t> units;
     std::int32_t turned = 0;
@@ -119,7 +121,7 @@ class Past {
   /// What the device is told of a layer's clusters, block after block.
   struct Layer {
     std::vector<std::int32_t> counts;
-    std::vector<std::int64_t> begins;
+    std::vector<std::byte*> begins;
   };
   /// The tokens of a layer of the open block, by cluster.
   struct Order {
@@ -130,11 +132,22 @@ class Past {
   void begin_block(const kernels::Stream& stream);
   /// The open block gets its clusters and its place, but for the packing.
   std::vector<Order> orders(kernels::Stream& stream) const;
+  /// What a cluster takes in the host's memory.
+  std::int64_t bytes_of(std::int32_t tokens) const;
   std::int64_t bytes_of(const std::vector<Order>& orders) const;
-  /// Room of so many bytes for what is laid next: more memory, or the place of what is forgotten.
-  ByteRing::Range make_room(kernels::Stream& stream, std::int64_t bytes);
-  /// What is laid moves to a larger room.
-  void grow(const kernels::Stream& stream, std::int64_t bytes);
+  /// Gives the open block's clusters their places: where each begins, layer after layer; nothing where there
+  /// is no room for them by themselves.
+  std::optional<std::vector<std::byte*>> place(const kernels::Stream& stream,
+                                               const std::vector<Order>& orders);
+  /// Room of `least` bytes in one piece, or more of it up to `most`: in a slab that is there, in a new one,
+  /// or where what is forgotten was; nothing if even that is too little.
+  std::optional<SlabRoom::Range> make_room(const kernels::Stream& stream, std::int64_t least,
+                                           std::int64_t most);
+  void add_slab(const kernels::Stream& stream, std::int64_t bytes);
+  /// Slabs that have nothing are given back, until it has no more than `most` bytes or none of them.
+  void drop_slabs(const kernels::Stream& stream, std::int64_t most);
+  /// A block's clusters are nowhere: as `drop_units`.
+  void give_back(Block& block, bool first);
   void pack(kernels::Stream& stream, const std::vector<Order>& orders);
   void copy_sums(kernels::Stream& stream);
   /// Turns the sums of a block's keys on the device by a time.
@@ -155,9 +168,11 @@ class Past {
   std::optional<retrieval::ResvSettings> settings_;
   model::TimeAxes time_axes_;
   kernels::DeviceArray<kernels::RopeFrequency> frequencies_;
-  std::unique_ptr<kernels::HostMemory> memory_;
-  kernels::HostBytes bytes_;
-  ByteRing ring_;
+  SlabRoom room_;
+  /// By its numbers.
+  std::map<std::int64_t, kernels::HostBytes> slabs_;
+  /// Where the device counts the begins of clusters from: slabs have nothing to do with each other.
+  std::byte* counted_from_ = nullptr;
   std::deque<Block> blocks_;
   std::int64_t tokens_ = 0;
   bool is_laid_ = true;

@@ -16,8 +16,10 @@ using kernels::ConstMatrix;
 using kernels::Stream;
 
 struct PastAttend::Lists {
-  /// [sequences, kv_heads, capacity, head_dim] each, and [sequences, kv_heads].
-  kernels::Buffer keys, values, counts;
+  /// [sequences, kv_heads, capacity, head_dim] each, and [sequences, kv_heads]: of segments that have a past;
+  /// and which of them each segment has.
+  kernels::Buffer keys, values, counts, of_segment;
+  std::int64_t sequences = 0;
   std::int64_t capacity = 0;
   /// Which layer it is of, and the keys of the segments; -1: of none.
   int layer = -1;
@@ -71,6 +73,13 @@ const PastAttend::Counted& PastAttend::counted(int rank) const {
   return works_.at(static_cast<std::size_t>(rank))->counted;
 }
 
+std::int64_t PastAttend::list_bytes(int rank) const {
+  std::size_t bytes = 0;
+  for (const Lists& lists : works_.at(static_cast<std::size_t>(rank))->lists)
+    bytes += lists.keys.bytes() + lists.values.bytes();
+  return static_cast<std::int64_t>(bytes);
+}
+
 std::int64_t PastAttend::capacity_of(std::span<const kernels::AttentionSegment> segments, int rank) const {
   std::int64_t capacity = 0;
   for (const kernels::AttentionSegment& segment : segments)
@@ -88,24 +97,34 @@ void PastAttend::fetch(Stream& stream, Work& work, Lists& to, int rank, int laye
   to.segments.clear();
   for (const kernels::AttentionSegment& segment : segments) to.segments.push_back(segment.keys.data());
   if (to.capacity == 0) return;
-  const auto sequences = static_cast<std::int64_t>(segments.size());
+  // No others take any room.
+  std::vector<std::int32_t> of_segment;
+  to.sequences = 0;
+  for (const kernels::AttentionSegment& segment : segments)
+    of_segment.push_back(find(segment) == nullptr ? -1 : static_cast<std::int32_t>(to.sequences++));
   const auto element = static_cast<std::int64_t>(kernels::size_of(q.dtype));
   const std::int64_t list = shape.kv_heads * to.capacity * shape.head_dim * element;
-  to.keys.reserve(stream, static_cast<std::size_t>(sequences * list));
-  to.values.reserve(stream, static_cast<std::size_t>(sequences * list));
-  const std::vector<std::int32_t> none(static_cast<std::size_t>(sequences * shape.kv_heads));
-  to.counts.reserve(stream, none.size() * sizeof(std::int32_t));
-  kernels::upload(stream, to.counts.data(), none.data(), none.size() * sizeof(std::int32_t));
-  for (std::int64_t i = 0; i < sequences; ++i) {
-    const kernels::AttentionSegment& segment = segments[static_cast<std::size_t>(i)];
-    const Sequence* sequence = find(segment);
-    if (sequence == nullptr || segment.own.empty()) continue;
+  to.keys.reserve(stream, static_cast<std::size_t>(to.sequences * list));
+  to.values.reserve(stream, static_cast<std::size_t>(to.sequences * list));
+  const std::vector<std::int32_t> none(static_cast<std::size_t>(to.sequences * shape.kv_heads));
+  const auto give = [&](kernels::Buffer& buffer, const std::vector<std::int32_t>& values) {
+    const std::size_t bytes = values.size() * sizeof(std::int32_t);
+    buffer.reserve(stream, bytes);
+    kernels::upload(stream, buffer.data(), values.data(), bytes);
+  };
+  give(to.counts, none);
+  give(to.of_segment, of_segment);
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const Sequence* sequence = find(segments[i]);
+    if (sequence == nullptr || segments[i].own.empty()) continue;
+    const std::int64_t at = of_segment[i];
     Past& past = *sequence->parts[static_cast<std::size_t>(rank)];
-    past.fetch(stream, layer, q.rows_from(segment.first_row, static_cast<std::int64_t>(segment.own.size())),
-               scale, sequence->now,
-               {to.keys.data() + i * list, to.values.data() + i * list, q.dtype, to.capacity,
-                to.counts.as<std::int32_t>() + i * shape.kv_heads, nullptr});
-    if (counts_ && past.tokens() > 0) tally(stream, work, to, past, i, shape.kv_heads);
+    past.fetch(stream, layer,
+               q.rows_from(segments[i].first_row, static_cast<std::int64_t>(segments[i].own.size())), scale,
+               sequence->now,
+               {to.keys.data() + at * list, to.values.data() + at * list, q.dtype, to.capacity,
+                to.counts.as<std::int32_t>() + at * shape.kv_heads, nullptr});
+    if (counts_ && past.tokens() > 0) tally(stream, work, to, past, at, shape.kv_heads);
   }
 }
 
@@ -147,7 +166,7 @@ void PastAttend::attend(Stream& stream, int rank, int layer, ConstMatrix q, cons
   lists.done.hold(stream);
   kernels::listed_attention(stream, q, kv, plan,
                             {lists.keys.data(), lists.values.data(), lists.counts.as<std::int32_t>(),
-                             static_cast<std::int64_t>(segments.size()), lists.capacity},
+                             lists.sequences, lists.capacity, lists.of_segment.as<std::int32_t>()},
                             scale, out);
   lists.layer = -1;
 }

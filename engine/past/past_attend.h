@@ -19,9 +19,9 @@ namespace vigil::past {
 /// first one layer ahead by what these are guessed to be (`model::Attend::ahead`): what it needs is brought
 /// on a stream of its own while the layer before computes.
 ///
-/// What is fetched lies in lists of one length for all segments of a pass. Made for one pass after the other:
-/// `clear`, `add`, and then whoever runs it. Each part of a model has a list of pasts and working memory of
-/// its own, so that the parts may run at once; otherwise not thread-safe.
+/// What is fetched lies in lists of one length for all segments of a pass that have a past. Made for one pass
+/// after the other: `clear`, `add`, and then whoever runs it. Each part of a model has a list of pasts and
+/// working memory of its own, so that the parts may run at once; otherwise not thread-safe.
 class PastAttend final : public model::Attend {
  public:
   /// How many parts share the model. `room`: tokens that a list has room for at most; 0: as many as the
@@ -54,6 +54,8 @@ class PastAttend final : public model::Attend {
   /// From now on counts what is fetched, for which each layer waits: for measuring.
   void count() { counts_ = true; }
   const Counted& counted(int rank) const;
+  /// What the lists of one part take of its device.
+  std::int64_t list_bytes(int rank) const;
 
  private:
   struct Sequence {

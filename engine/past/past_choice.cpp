@@ -68,7 +68,7 @@ void Past::fetch(Stream& stream, int layer, ConstMatrix q, float scale, std::int
   const kernels::ClusterSelection chosen = choose(stream, layer, q, scale, now);
   places_.reserve(stream, to_size(shape_.kv_heads * capacity_) * sizeof(std::int32_t));
   to.places = places_.as<std::int32_t>();
-  const kernels::ClusterPieces pieces{bytes_.get(),
+  const kernels::ClusterPieces pieces{counted_from_,
                                       begins_.as<std::int64_t>() + layer * capacity_,
                                       counts_.as<std::int32_t>() + layer * capacity_,
                                       options_.form,

@@ -20,7 +20,8 @@ struct PastOptions {
   /// In which keys and values lie in the host's memory.
   kernels::PackedForm form = kernels::PackedForm::bf16;
   /// Bytes of the host's memory that they may take; the oldest block goes when there is no room. Of one block
-  /// alone, that is all of it. What is not needed yet is not taken: room is doubled when it is full.
+  /// alone, that is all of it. What is not needed yet is not taken: there are as many slabs as are full, and
+  /// one more.
   std::int64_t host_bytes = std::int64_t{64} << 20U;
   /// Patches whose keys form clusters with each other; 0: all, which is what the paper has.
   int block_patches = 0;

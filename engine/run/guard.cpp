@@ -69,7 +69,9 @@ class GuardedPast final : public SequencePast {
   void forget_block() override {
     guard(streams_, [&] { part_->forget_block(); });
   }
-  void allow(std::int64_t host_bytes) override { part_->allow(host_bytes); }
+  void resize(std::int64_t host_bytes) override {
+    guard(streams_, [&] { part_->resize(host_bytes); });
+  }
   std::int64_t tokens() const override { return part_->tokens(); }
   std::vector<int> patches() const override { return part_->patches(); }
   std::int64_t host_bytes() const override { return part_->host_bytes(); }

@@ -53,8 +53,10 @@ void PartsPast::forget_block() {
   for (std::size_t rank = 0; rank < parts_.size(); ++rank) parts_[rank]->forget_block(streams_[rank]);
 }
 
-void PartsPast::allow(std::int64_t host_bytes) {
-  for (const auto& part : parts_) part->allow(host_bytes / model_.ranks());
+void PartsPast::resize(std::int64_t host_bytes) {
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank)
+    parts_[rank]->resize(streams_[rank], host_bytes / model_.ranks());
+  forgets_alike();
 }
 
 std::int64_t PartsPast::host_bytes() const {

@@ -25,7 +25,7 @@ class PartsPast final : public SequencePast {
   void append(std::span<const std::int32_t> slots, std::span<const std::int32_t> times) override;
   void lay() override;
   void forget_block() override;
-  void allow(std::int64_t host_bytes) override;
+  void resize(std::int64_t host_bytes) override;
   std::int64_t tokens() const override { return parts_.front()->tokens(); }
   std::vector<int> patches() const override { return parts_.front()->patches(); }
   std::int64_t host_bytes() const override;

@@ -24,8 +24,10 @@ class SequencePast {
   /// The oldest block of patches goes; what is left is to be laid again.
   virtual void forget_block() = 0;
 
-  /// It may take so many bytes of the host's memory from now on, if that is more than it might.
-  virtual void allow(std::int64_t host_bytes) = 0;
+  /// It may take so many bytes of the host's memory from now on, on all devices. Where it has more, its
+  /// oldest blocks go, for which it waits for what the passes have submitted; what is left is to be laid
+  /// again, which throws where the newest block has no room by itself.
+  virtual void resize(std::int64_t host_bytes) = 0;
 
   /// The one that these passes know, if this is one around it.
   virtual SequencePast& underlying() { return *this; }

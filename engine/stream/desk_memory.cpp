@@ -1,5 +1,6 @@
 // The part of the desk by which texts see what lies before their windows.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -20,6 +21,7 @@ void StreamDesk::set_memory(const std::string& camera, base::Duration length, co
     stream.memory->set_length(length);
   } else {
     stream.memory = std::make_shared<WindowMemory>(passes_, folder_.config.text, how, length);
+    memories_.emplace_back(camera, stream.memory);
   }
   send_leaving(camera, stream);
 }
@@ -44,15 +46,36 @@ void StreamDesk::settle_memory(Stream& stream) {
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
   for (const auto& [key, window] : windows_)
     if (window.memory == stream.memory) first = std::min(first, window.asking.patches.first);
+  if (!stream.memory->waits(first)) return;
+  share_memory();
+  change_memory(stream.camera, *stream.memory, [&] { stream.memory->settle(first); });
+}
+
+void StreamDesk::share_memory() {
+  std::erase_if(memories_, [](const auto& each) { return each.second.expired(); });
+  std::vector<std::int64_t> needs;
+  needs.reserve(memories_.size());
+  for (const auto& [camera, memory] : memories_) needs.push_back(memory.lock()->need());
+  shares_.divide(std::move(needs));
+  for (const auto& [camera, each] : memories_) {
+    const std::shared_ptr<WindowMemory> memory = each.lock();
+    change_memory(camera, *memory, [&] { memory->allow(shares_.of(memory->need())); });
+  }
+}
+
+void StreamDesk::change_memory(const std::string& camera, WindowMemory& memory,
+                               const std::function<void()>& change) {
   try {
-    stream.memory->settle(first);
+    change();
   } catch (const run::DeviceLost&) {
     throw;
   } catch (const std::exception& error) {
     settle();
-    stream.memory->forget();
-    news_.forgotten.push_back({stream.camera, error.what()});
+    memory.forget();
+    news_.forgotten.push_back({camera, error.what()});
   }
+  if (const auto remembered = memory.take_shortened())
+    news_.shortened.push_back({camera, *remembered, memory.length(), memory.room(), memory.need()});
 }
 
 void StreamDesk::settle_memories() {
@@ -82,6 +105,7 @@ StreamDesk::WindowMemories StreamDesk::window_memory() const {
     all.tokens += stream.memory->tokens();
     all.host_bytes += stream.memory->host_bytes();
     all.device_bytes += stream.memory->device_bytes();
+    all.room += stream.memory->room();
   }
   return all;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "engine/stream/answer.h"
 #include "engine/stream/ids.h"
 
@@ -61,9 +62,19 @@ struct DeskNews {
   };
   std::vector<Forgotten> forgotten;
 
+  /// A camera's windows remember less than they should from now on: what all memories may take together is
+  /// less than they need. Once, until it has what it needs again.
+  struct Shortened {
+    std::string camera;
+    base::Duration remembered{}, wanted{};
+    /// Bytes of the host's memory: what it may take, and what it could use.
+    std::int64_t room = 0, need = 0;
+  };
+  std::vector<Shortened> shortened;
+
   bool empty() const {
     return answered.empty() && failed.empty() && overtaken.empty() && told.empty() && !pressed &&
-           forgotten.empty();
+           forgotten.empty() && shortened.empty();
   }
 };
 

@@ -19,7 +19,8 @@ StreamDesk::StreamDesk(const model::ModelFolder& folder, const model::PromptBuil
       passes_(passes),
       options_(options),
       limits_(options.limits),
-      words_(folder) {}
+      words_(folder),
+      shares_(options.memory_bytes) {}
 
 // --- Streams
 // ------------------------------------------------------------------------------------------------

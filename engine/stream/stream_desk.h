@@ -31,6 +31,7 @@
 #include "engine/stream/compiled_question.h"
 #include "engine/stream/desk_news.h"
 #include "engine/stream/ids.h"
+#include "engine/stream/memory_shares.h"
 #include "engine/stream/page_sink.h"
 #include "engine/stream/pass_plan.h"
 #include "engine/stream/text.h"
@@ -81,6 +82,8 @@ class StreamDesk final : public run::WorkSource {
     /// How what lies before windows is chosen from, and in which form it lies in the host's memory; its bytes
     /// and blocks follow from the memory's length.
     past::PastOptions memory = {};
+    /// Bytes of the host that what lies before all windows may take together (`MemoryShares`).
+    std::int64_t memory_bytes = std::numeric_limits<std::int64_t>::max();
   };
 
   /// What it is given has to outlive it; the passes write to pages of the book. Throws ModelError for a
@@ -259,9 +262,10 @@ class StreamDesk final : public run::WorkSource {
   /// What has come of it since the last call.
   DeskNews take_news() { return std::exchange(news_, {}); }
 
-  /// What lies before the windows of all open streams, those of questions about the past among them.
+  /// What lies before the windows of all open streams, those of questions about the past among them; `room`:
+  /// of the host's memory, what these may take now.
   struct WindowMemories {
-    std::int64_t tokens = 0, host_bytes = 0, device_bytes = 0;
+    std::int64_t tokens = 0, host_bytes = 0, device_bytes = 0, room = 0;
   };
   WindowMemories window_memory() const;
 
@@ -397,6 +401,11 @@ class StreamDesk final : public run::WorkSource {
   /// What has left it, but for what windows show that are not over, is part of its memory.
   void settle_memory(Stream& stream);
   void settle_memories();
+  /// Each memory may take its share, of what all that are there now need; where one has more, its oldest
+  /// goes.
+  void share_memory();
+  /// What that has no room for is given up, and told.
+  void change_memory(const std::string& camera, WindowMemory& memory, const std::function<void()>& change);
   /// Gives up what the texts of this pass see before their windows. False: nothing.
   bool forget_memories(const Draft& draft, const std::string& reason);
   /// The last segment is a text of this window, and begins at this position.
@@ -459,6 +468,9 @@ class StreamDesk final : public run::WorkSource {
   int full_passes_ = 0;
   YesNo words_;
   std::map<std::string, Stream> streams_;
+  /// Of streams, and of windows that saw one that is its stream's no more.
+  std::vector<std::pair<std::string, std::weak_ptr<WindowMemory>>> memories_;
+  MemoryShares shares_;
   Windows windows_;
   /// Without answers so far, the most urgent first: those that are placed, and those that wait.
   std::vector<Key> placed_, waiting_;

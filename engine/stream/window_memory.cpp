@@ -1,7 +1,9 @@
 #include "engine/stream/window_memory.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 namespace vigil::stream {
@@ -29,6 +31,7 @@ void WindowMemory::take(LeavingTokens tokens) noexcept {
         waiting_.push_back({patch.number, patch.tokens->seconds + patch.tokens->duration, patch.at.t,
                             tokens.view.part(first, count)});
         last_ = patch.tokens;
+        need_ = std::max(need_, room_for(*last_));
       }
       first += count;
     }
@@ -36,12 +39,21 @@ void WindowMemory::take(LeavingTokens tokens) noexcept {
   if (next_) next_->take(std::move(tokens));
 }
 
+void WindowMemory::set_length(base::Duration length) {
+  length_ = length;
+  if (last_) need_ = room_for(*last_);
+}
+
+double WindowMemory::patches_in(const model::VisualTokens& patch) const {
+  return std::ceil(base::seconds(length_) / std::max(patch.duration, 1e-3));
+}
+
 double WindowMemory::block_patches(double patches) {
   return std::clamp(std::ceil(patches / kBlocks), kFewestOfBlock, kMostOfBlock);
 }
 
 std::int64_t WindowMemory::room_for(const model::VisualTokens& patch) const {
-  const double patches = std::ceil(base::seconds(length_) / std::max(patch.duration, 1e-3));
+  const double patches = patches_in(patch);
   const auto groups = static_cast<double>(patch.kept.height() * patch.kept.width());
   // Of keys and values in bf16, which no form exceeds by much.
   const double token = 4.0 * text_.num_hidden_layers * text_.num_key_value_heads * text_.head_dim;
@@ -49,19 +61,18 @@ std::int64_t WindowMemory::room_for(const model::VisualTokens& patch) const {
 }
 
 void WindowMemory::make_past(const model::VisualTokens& patch) {
+  if (room_ < 1) throw std::invalid_argument("of the host's memory it may have nothing");
   past::PastOptions options = how_;
-  options.host_bytes = room_for(patch);
-  options.block_patches =
-      static_cast<int>(block_patches(std::ceil(base::seconds(length_) / std::max(patch.duration, 1e-3))));
+  options.host_bytes = room_;
+  const double share = std::min(1.0, static_cast<double>(room_) / static_cast<double>(need_));
+  options.block_patches = static_cast<int>(block_patches(share * patches_in(patch)));
   past_ = passes_.make_past(options);
 }
 
 void WindowMemory::settle(std::int64_t first) {
-  if (waiting_.empty() || waiting_.front().number >= first) return;
+  if (!waits(first)) return;
   if (!past_) make_past(*last_);
-  // It may be longer by now, and pictures may be larger.
-  past_->allow(room_for(*last_));
-  while (!waiting_.empty() && waiting_.front().number < first) {
+  while (waits(first)) {
     const Waiting& patch = waiting_.front();
     past_->append(patch.view.slots(),
                   std::vector<std::int32_t>(static_cast<std::size_t>(patch.view.size()), patch.time));
@@ -75,14 +86,33 @@ void WindowMemory::settle(std::int64_t first) {
     past_->forget_block();
     follow_past();
   }
+  lay();
+}
+
+void WindowMemory::allow(std::int64_t bytes) {
+  if (bytes >= need_) is_short_ = is_told_ = false;
+  if (std::exchange(room_, bytes) == bytes || !past_) return;
+  past_->resize(bytes);
+  follow_past();
+  lay();
+}
+
+void WindowMemory::lay() {
   past_->lay();
   follow_past();
+}
+
+std::optional<base::Duration> WindowMemory::take_shortened() {
+  if (!is_short_ || room_ >= need_ || std::exchange(is_told_, true)) return std::nullopt;
+  const double seconds = ends_.empty() ? 0 : ends_.back() - ends_.front() + last_->duration;
+  return std::chrono::round<base::Duration>(std::chrono::duration<double>(seconds));
 }
 
 void WindowMemory::follow_past() {
   std::size_t patches = 0;
   for (const int block : past_->patches()) patches += static_cast<std::size_t>(block);
-  while (ends_.size() > patches) ends_.pop_front();
+  for (; ends_.size() > patches; ends_.pop_front())
+    if (ends_.back() - ends_.front() <= base::seconds(length_)) is_short_ = true;
 }
 
 void WindowMemory::forget() {

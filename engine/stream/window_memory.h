@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/duration.h"
@@ -31,7 +32,7 @@ class WindowMemory final : public PageSink {
                base::Duration length);
 
   void pass_on_to(std::shared_ptr<PageSink> next) { next_ = std::move(next); }
-  void set_length(base::Duration length) { length_ = length; }
+  void set_length(base::Duration length);
   base::Duration length() const { return length_; }
 
   bool takes_keyless() const override { return next_ && next_->takes_keyless(); }
@@ -40,12 +41,25 @@ class WindowMemory final : public PageSink {
     if (next_) next_->let_go();
   }
 
+  /// Bytes of the host's memory that it could use, of patches like those that it has seen, with nothing
+  /// pruned; 0: it has seen none.
+  std::int64_t need() const { return need_; }
+  /// It may take so many of them from now on; none before the first call. What has no room goes, the oldest
+  /// first. Throws as `settle`.
+  void allow(std::int64_t bytes);
+  /// As it was allowed last.
+  std::int64_t room() const { return room_; }
+  /// How much lies before its windows since something went that is no older than its length, for want of
+  /// room: once, until it may take again what it needs.
+  std::optional<base::Duration> take_shortened();
+
   /// Patches before `first` are about to leave the stream for good.
   void leave_before(std::int64_t first) { gone_before_ = std::max(gone_before_, first); }
-  /// Patches that wait for windows to end that show them.
+  /// Whether patches wait for windows to end that show them; and some before `first`.
   bool waits() const { return !waiting_.empty(); }
-  /// No window shows patches before `first`: they are part of the past from now on, and what is too old is
-  /// not. Throws what making a past and appending to it does; `forget` follows then.
+  bool waits(std::int64_t first) const { return waits() && waiting_.front().number < first; }
+  /// No window shows patches before `first`: they are part of the past from now on, and what is too old, or
+  /// has no room, is not. Throws what making a past and appending to it does; `forget` follows then.
   void settle(std::int64_t first);
   /// All of it goes, and it begins anew.
   void forget();
@@ -65,11 +79,14 @@ class WindowMemory final : public PageSink {
     kv::View view;
   };
   static double block_patches(double patches);
+  /// Of patches like this one.
+  double patches_in(const model::VisualTokens& patch) const;
   /// Bytes of all that it may have, of patches like this one of which nothing is pruned.
   std::int64_t room_for(const model::VisualTokens& patch) const;
   void make_past(const model::VisualTokens& patch);
   /// Keeps as many ends as the past has patches.
   void follow_past();
+  void lay();
 
   run::Passes& passes_;
   const model::TextConfig& text_;
@@ -82,6 +99,9 @@ class WindowMemory final : public PageSink {
   std::int64_t taken_ = -1;
   model::VisualTokensPtr last_;
   std::unique_ptr<run::SequencePast> past_;
+  std::int64_t need_ = 0, room_ = 0;
+  /// Something went early, and that was taken.
+  bool is_short_ = false, is_told_ = false;
   /// When each patch of the past ended.
   std::deque<double> ends_;
 };

@@ -161,7 +161,9 @@ struct List {
   std::int64_t count = 0;
 };
 
-List list_of(const KvLists& lists, const KvLayer& layer, std::int64_t sequence, std::int64_t head) {
+List list_of(const KvLists& lists, const KvLayer& layer, std::int64_t segment, std::int64_t head) {
+  const std::int64_t sequence = lists.of_segment != nullptr ? lists.of_segment[segment] : segment;
+  if (sequence < 0) return {};
   const std::int64_t list = sequence * layer.kv_heads + head;
   const std::int64_t from = list * lists.capacity * layer.head_dim;
   return {at(lists.keys, from, layer.dtype), at(lists.values, from, layer.dtype),

@@ -24,7 +24,8 @@ void listed_attention(Stream& stream, ConstMatrix q, const KvLayer& layer, const
   if (!plan_fits(plan, layer) || q.cols != plan.heads() * layer.head_dim)
     refuse("the plan is for another shape");
   if (plan.rows() > q.rows) refuse("a segment lies outside of the queries");
-  if (lists.sequences != static_cast<std::int64_t>(plan.segments().size()))
+  if (lists.sequences < 0) refuse("lists of fewer than no sequences");
+  if (lists.of_segment == nullptr && lists.sequences != static_cast<std::int64_t>(plan.segments().size()))
     refuse("there are lists of " + std::to_string(lists.sequences) + " sequences for " +
            std::to_string(plan.segments().size()) + " segments");
   if (lists.capacity < 0 || lists.capacity > std::numeric_limits<std::int32_t>::max())

@@ -246,8 +246,11 @@ __global__ void __launch_bounds__(kListThreads)
   if (mine.count == 0) return;
   const auto head = static_cast<int>(task % heads);
   const std::int64_t kv_head = head / (heads / layer.kv_heads);
-  const std::int64_t list = row_segment[row] * layer.kv_heads + kv_head;
-  const std::int64_t listed = max(std::int64_t{0}, min(std::int64_t{lists.counts[list]}, lists.capacity));
+  const std::int32_t segment = row_segment[row];
+  const std::int64_t sequence = lists.of_segment == nullptr ? segment : lists.of_segment[segment];
+  const std::int64_t list = sequence * layer.kv_heads + kv_head;
+  const std::int64_t listed =
+      sequence < 0 ? 0 : max(std::int64_t{0}, min(std::int64_t{lists.counts[list]}, lists.capacity));
   const auto* base = static_cast<const T*>(layer.base);
   const auto in_pages = [&](std::int64_t j) {
     const std::int64_t slot = keys[mine.first + j];
@@ -312,6 +315,7 @@ void cuda::listed_attention(Stream& stream, ConstMatrix q, const KvLayer& layer,
                               static_cast<const __nv_bfloat16*>(lists.values),
                               lists.counts,
                               lists.capacity,
+                              lists.of_segment,
                               there.page_ids,
                               there.live,
                               there.position,

@@ -38,6 +38,8 @@ struct Arguments {
   const __nv_bfloat16* values;
   const std::int32_t* counts;
   std::int64_t capacity;
+  /// None: lists are those of the segments, in their order.
+  const std::int32_t* of_segment;
   const std::int32_t* page_ids;
   const std::uint64_t* live;
   const std::int32_t* position;
@@ -75,9 +77,9 @@ __device__ __forceinline__ std::uint64_t lowest(int count) {
 /// A slice of a tile's rows, and one KV head: rows [begin, begin + rows) of the tile's (query, head) rows.
 struct Pair {
   int first_row, begin, rows, head, first_page;
-  int last;   // the place of the last row's own key
-  int pages;  // up to there
-  int list, listed;
+  int last;          // the place of the last row's own key
+  int pages;         // up to there
+  int list, listed;  // of a segment without lists: none, of nothing
 
   __device__ Pair(const Arguments& all, int index) {
     head = index % all.kv_heads;
@@ -97,8 +99,10 @@ struct Pair {
     rows = max(0, min(kRows, queries * all.group - begin));
     last = rows == 0 ? -1 : all.position[first_row + (begin + rows - 1) / all.group];
     pages = rows == 0 ? 0 : last / kPageTokens + 1;
-    list = all.row_segment[first_row] * all.kv_heads + head;
-    listed = rows == 0
+    const int segment = all.row_segment[first_row];
+    const int sequence = all.of_segment == nullptr ? segment : all.of_segment[segment];
+    list = sequence * all.kv_heads + head;
+    listed = rows == 0 || sequence < 0
                  ? 0
                  : static_cast<int>(max(std::int64_t{0}, min(std::int64_t{all.counts[list]}, all.capacity)));
   }

@@ -17,6 +17,8 @@ namespace vigil::kernels {
 ///
 ///   memory + begins[c] + h * piece_bytes(counts[c])   the piece of cluster c and KV head h, laid out as
 ///                                                     PackedShape{form, 1, 1, head_dim, counts[c]}
+///
+/// Clusters may lie in several such pieces of memory, before and behind `memory`.
 struct ClusterPieces {
   const std::byte* memory = nullptr;
   /// [clusters], on the device: multiples of 16; those of 128 are read best.

@@ -41,6 +41,8 @@ class ScriptedPasses final : public run::Passes {
   std::vector<std::size_t> asked, generated;
   /// Whose windows go on here.
   const ScriptedPasses* other = nullptr;
+  /// Makes what lies before windows; nothing: it cannot.
+  std::function<std::unique_ptr<run::SequencePast>(const past::PastOptions&)> past;
 
   void run(const run::Pass& pass) override {
     std::size_t windows = 0, questions = 0, texts = 0;
@@ -121,6 +123,9 @@ class ScriptedPasses final : public run::Passes {
       std::memcpy(slots_.data() + std::int64_t{pages[i]} * page_tokens_, from[i], page_bytes());
   }
   void settle() noexcept override {}
+  std::unique_ptr<run::SequencePast> make_past(const past::PastOptions& options) override {
+    return past ? past(options) : run::Passes::make_past(options);
+  }
 
   /// What is said of a window that ends in this value.
   std::vector<std::int32_t> words(float value) const {
@@ -183,10 +188,15 @@ class ScriptedPasses final : public run::Passes {
 struct ScriptedLanguage {
   static constexpr int kPageTokens = 8;
 
-  explicit ScriptedLanguage(std::int64_t pages = 1000, stream::PassLimits limits = {})
+  explicit ScriptedLanguage(std::int64_t pages = 1000, stream::PassLimits limits = {},
+                            std::int64_t memory_bytes = stream::StreamDesk::Options().memory_bytes)
       : book(pages, kPageTokens),
         desk(*folder, prompts, book, passes,
-             {.limits = limits, .epoch = epochs()++, .page_bytes = kPageTokens}) {}
+             {.limits = limits,
+              .epoch = epochs()++,
+              .page_bytes = kPageTokens,
+              .memory = {},
+              .memory_bytes = memory_bytes}) {}
 
   /// Pages of a window of so many patches of one token with questions like these.
   std::int64_t pages_of(int patches, const std::vector<config::RuleSettings>& rules) {

@@ -1,6 +1,7 @@
 // A small model with random weights whose heads several devices can share.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -26,7 +27,7 @@ inline std::shared_ptr<const model::ModelFolder> made_up_model(int layers = 3) {
   shape.replace(shape.find("layers\": 3") + 9, 1, std::to_string(layers));
   scratch.write("config.json", shape);
   return model::ModelFolder::made_up(scratch.path() / "config.json",
-                                     std::string(VIGIL_SOURCE_DIR) + "/models/demo", 5);
+                                     std::filesystem::path(VIGIL_SOURCE_DIR) / "models/demo", 5);
 }
 
 }  // namespace vigil::stream::testing

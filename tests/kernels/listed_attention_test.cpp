@@ -42,11 +42,20 @@ class Lists {
         }
   }
   std::int64_t count(std::int64_t list) const {
+    if (list < 0) return 0;
     return std::clamp<std::int64_t>(counts_[static_cast<std::size_t>(list)], 0, capacity_);
   }
   std::int64_t capacity() const { return capacity_; }
   std::int64_t sequences() const { return static_cast<std::int64_t>(counts_.size()) / heads_.kv; }
   const std::vector<std::int32_t>& counts() const { return counts_; }
+  /// Which lists each segment has; empty: those of its number.
+  std::vector<std::int32_t> of_segment;
+  /// Of a segment and KV head; -1: none.
+  std::int64_t list_of(std::int64_t segment, std::int64_t head) const {
+    const std::int64_t sequence =
+        of_segment.empty() ? segment : of_segment[static_cast<std::size_t>(segment)];
+    return sequence < 0 ? -1 : sequence * heads_.kv + head;
+  }
   TestMatrix& of(bool value) { return value ? values_ : keys_; }
   const TestMatrix& of(bool value) const { return value ? values_ : keys_; }
 
@@ -62,11 +71,13 @@ void attend(Stream& stream, const TestMatrix& q, const Pages& pages,
             std::span<const AttentionSegment> segments, const Lists& lists, float scale, TestMatrix& out) {
   const Mirror memory(stream, pages.bytes());
   Values<std::int32_t> counts(stream, lists.counts());
+  Values<std::int32_t> of_segment(stream, lists.of_segment);
   const OnDevice keys(stream, lists.of(false)), values(stream, lists.of(true));
   OnDevice there(stream, out);
   listed_attention(stream, OnDevice(stream, q), pages.layer_in(memory),
                    PagedPlan(stream, segments, pages.layer(), q.cols() / pages.layer().head_dim),
-                   {keys.view().data, values.view().data, counts.data(), lists.sequences(), lists.capacity()},
+                   {keys.view().data, values.view().data, counts.data(), lists.sequences(), lists.capacity(),
+                    lists.of_segment.empty() ? nullptr : of_segment.data()},
                    scale, there);
   there.fetch();
 }
@@ -83,7 +94,7 @@ reference::Mixture wanted(const TestMatrix& q, const Pages& pages, const Attenti
   const KvLayer& layer = pages.layer();
   const std::int64_t kv_head = head / (q.cols() / layer.head_dim / layer.kv_heads);
   const std::int64_t paged = segment.own[static_cast<std::size_t>(i)] + 1;
-  const std::int64_t list = s * layer.kv_heads + kv_head;
+  const std::int64_t list = lists.list_of(s, kv_head);
   const auto element_of = [&](std::int64_t j, std::int64_t d, bool value) {
     return double{j < paged ? pages.get(segment.keys[static_cast<std::size_t>(j)], kv_head, d, value)
                             : lists.of(value).get(list * lists.capacity() + j - paged, d)};
@@ -120,6 +131,7 @@ struct Case {
   std::int64_t asked;
   std::int64_t capacity;
   std::vector<std::int32_t> counts;
+  std::vector<std::int32_t> of_segment = {};
 };
 
 class ListedAttentionTest : public ::testing::TestWithParam<DType> {
@@ -153,6 +165,7 @@ class ListedAttentionTest : public ::testing::TestWithParam<DType> {
     // Segments need not be in the order of their rows.
     std::reverse(segments.begin(), segments.end());
     Lists lists(GetParam(), heads, now.capacity, now.counts);
+    lists.of_segment = now.of_segment;
     lists.fill(random);
     const std::int64_t cols = heads.kv * heads.group * heads.dim;
     const TestMatrix q = TestMatrix::random(GetParam(), rows, cols, random, 3, 8);
@@ -188,6 +201,18 @@ TEST_P(ListedAttentionTest, ListsOfEveryLength) {
 TEST_P(ListedAttentionTest, WorkIsDividedAnywhere) {
   check({{2, 4, 64}, 64, {900, 1, 64, 3000, 65}, 10, 2600, {0, 2600, 64, 1, 700, 0, 2600, 1300, 0, 0}}, 200);
   check({{3, 7, 128}, 64, {500, 4000, 10}, 1, 3000, {3000, 0, 1, 5, 3000, 63, 0, 0, 1000}}, 201);
+}
+
+// Lists of some of the segments, in an order of their own, and for none.
+TEST_P(ListedAttentionTest, ASegmentSaysWhichListsItHasOrNone) {
+  std::uint64_t seed = 250;
+  for (const Heads heads : {Heads{2, 4, 64}, Heads{2, 7, 128}, Heads{2, 3, 20}})
+    for (const std::int64_t asked : {1, 3, 30}) {
+      check({heads, 64, {70, 1, 200, 65}, asked, 300, {300, 33, 64, 0}, {1, -1, 0, -1}}, seed++);
+      check({heads, 64, {70, 1, 200}, asked, 300, {300, 33}, {-1, -1, 0}}, seed++);
+      check({heads, 64, {70, 90}, asked, 300, {300, 33}, {0, 0}}, seed++);
+      check({heads, 64, {70, 90}, asked, 300, {}, {-1, -1}}, seed++);
+    }
 }
 
 // Tiles of more rows than a block has at once, and more of them than one launch takes.
@@ -352,6 +377,10 @@ TEST_P(ListedAttentionTest, WhatDoesNotFitIsRefused) {
   refused(wrong, 1, now.out.view());
   wrong = fine;
   wrong.capacity = -1;
+  refused(wrong, 1, now.out.view());
+  wrong = fine;
+  wrong.sequences = -1;
+  wrong.of_segment = counts.data();
   refused(wrong, 1, now.out.view());
   refused(fine, 0, now.out.view());
   refused(fine, std::nanf(""), now.out.view());

@@ -336,7 +336,8 @@ TEST_F(ExecutorTest, TellsTheDeskAndTheMetricsOfWhatWindowsRemember) {
   EXPECT_EQ(language_.desk.memory("yard"), 0s);
   for (const char* series : {"vigil_window_memory_tokens{device=\"\"} 0\n",
                              "vigil_window_memory_bytes{device=\"\",where=\"host\"} 0\n",
-                             "vigil_window_memory_bytes{device=\"\",where=\"device\"} 0\n"})
+                             "vigil_window_memory_bytes{device=\"\",where=\"device\"} 0\n",
+                             "vigil_window_memory_room_bytes{device=\"\"} 0\n"})
     EXPECT_THAT(metrics_.text(), HasSubstr(series)) << "nothing is remembered";
   auto settings = camera("gate", config::Pace::realtime);
   settings->stream.window.memory = 10min;

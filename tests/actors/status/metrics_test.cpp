@@ -126,14 +126,16 @@ TEST(Metrics, CountersAreThereBeforeAnythingIsCounted) {
 
 TEST(Metrics, WhatWindowsRememberIsOfEachDeviceAndOfWhereItLies) {
   Metrics metrics;
-  metrics.window_memory("cuda:0", {.tokens = 7, .host_bytes = 57344, .device_bytes = 512});
+  metrics.window_memory("cuda:0", {.tokens = 7, .host_bytes = 57344, .device_bytes = 512, .room = 65536});
   metrics.window_memory("cuda:1", {.tokens = 2});
   const std::string page = metrics.text();
   for (const char* series :
        {"vigil_window_memory_tokens{device=\"cuda:0\"} 7", "vigil_window_memory_tokens{device=\"cuda:1\"} 2",
         "vigil_window_memory_bytes{device=\"cuda:0\",where=\"host\"} 57344",
         "vigil_window_memory_bytes{device=\"cuda:0\",where=\"device\"} 512",
-        "vigil_window_memory_bytes{device=\"cuda:1\",where=\"host\"} 0"})
+        "vigil_window_memory_bytes{device=\"cuda:1\",where=\"host\"} 0",
+        "vigil_window_memory_room_bytes{device=\"cuda:0\"} 65536",
+        "vigil_window_memory_room_bytes{device=\"cuda:1\"} 0"})
     EXPECT_THAT(page, HasSubstr(std::string(series) + '\n'));
   metrics.window_memory("cuda:0", {});
   EXPECT_THAT(metrics.text(), HasSubstr("vigil_window_memory_tokens{device=\"cuda:0\"} 0\n")) << "forgotten";

@@ -1,5 +1,12 @@
 // What windows remember of what lies before them: from a camera's settings to the desk, and what is said of
 // it.
+#include <map>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +19,10 @@ namespace vigil::actors {
 namespace {
 
 using namespace testing;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 struct WindowMemoryTest : ::testing::Test {
   WindowMemoryTest() { desk.grant(1000); }
@@ -155,6 +165,78 @@ TEST_F(WindowMemoryTest, WhatAuditsSaidBeforeHoldsNoMoreWhenItBegins) {
   EXPECT_EQ(told(), 10min);
 }
 
+/// Counts patches, of a byte each.
+class CountedPast final : public run::SequencePast {
+ public:
+  explicit CountedPast(const past::PastOptions& options)
+      : of_block_(options.block_patches), room_(options.host_bytes) {}
+  void append(std::span<const std::int32_t>, std::span<const std::int32_t>) override {
+    if (blocks_.empty() || blocks_.back() == of_block_) blocks_.push_back(0);
+    ++blocks_.back();
+  }
+  void lay() override {
+    while (tokens() > room_) forget_block();
+  }
+  void forget_block() override { blocks_.erase(blocks_.begin()); }
+  void resize(std::int64_t host_bytes) override {
+    room_ = host_bytes;
+    lay();
+  }
+  std::int64_t tokens() const override {
+    return std::accumulate(blocks_.begin(), blocks_.end(), std::int64_t{0});
+  }
+  std::vector<int> patches() const override { return blocks_; }
+  std::int64_t host_bytes() const override { return tokens(); }
+  std::int64_t device_bytes() const override { return 0; }
+
+ private:
+  int of_block_;
+  std::int64_t room_;
+  std::vector<int> blocks_;
+};
+
+TEST(ShortMemories, AreWarnedOfOnceByTheCamera) {
+  ScriptedLanguage language(1000, {}, 40);
+  language.passes.past = [](const past::PastOptions& options) {
+    return std::make_unique<CountedPast>(options);
+  };
+  ManualClock clock;
+  WindowDesk desk(language.desk, language.questions, {});
+  desk.grant(1000);
+  std::vector<std::string> warned;
+  std::map<std::string, double> second;
+  const auto watch = [&](const std::string& name) {
+    auto settings = camera(name, config::Pace::realtime);
+    settings->stream.window.memory = 10min;
+    settings->stream.pruning = {.policy = config::Pruning::scene, .refresh = config::Refresh::none};
+    return watched(*settings);
+  };
+  const auto push = [&](const WatchPtr& gate, int patches) {
+    for (int i = 0; i < patches; ++i) {
+      EXPECT_FALSE(desk.push(*visual_patch(gate, second[gate->name]++)).refused);
+      while (language.desk.due()) language.desk.work({clock.now()});
+      for (const auto& remark : desk.take_news().remarks)
+        if (remark.is_warning) warned.push_back(remark.watch->name + ": " + remark.line);
+    }
+  };
+  const WatchPtr gate = watch("gate"), yard = watch("yard");
+  desk.join(gate);
+  push(gate, 40);
+  EXPECT_THAT(warned, IsEmpty());
+  push(gate, 60);
+  EXPECT_EQ(language.desk.window_memory().room, 40);
+  ASSERT_THAT(warned, SizeIs(1));
+  EXPECT_THAT(warned[0],
+              AllOf(HasSubstr("gate: its windows remember 3"),
+                    HasSubstr("s instead of 10m: of this machine's memory it may take 40B, and ")));
+  desk.join(yard);
+  push(yard, 60);
+  ASSERT_THAT(warned, SizeIs(2));
+  EXPECT_THAT(warned[1], HasSubstr("yard: its windows remember 1"));
+  EXPECT_EQ(language.desk.window_memory().room, 40);
+  EXPECT_LE(language.desk.window_memory().host_bytes, 40);
+}
+
 TEST(ForgottenMemories, AreToldOnceAMinuteOfEachCamera) {
   ForgottenMemories forgotten;
   ManualClock clock;
@@ -174,6 +256,26 @@ TEST(ForgottenMemories, AreToldOnceAMinuteOfEachCamera) {
   EXPECT_EQ(hear("gate"), line + " (and 1 time since this was last said)");
   clock.advance(60s);
   EXPECT_EQ(hear("gate"), line);
+}
+
+TEST(ForgottenMemories, OnesThatAreShorterAreToldWithWhatTheyHave) {
+  ForgottenMemories forgotten;
+  ManualClock clock;
+  const auto hear = [&](const std::string& camera, std::int64_t room) {
+    return forgotten.shortened({camera, 83'900ms, 10min, room, std::int64_t{3} << 30}, clock.now())
+        .value_or("");
+  };
+  const std::string before = "its windows remember 83s instead of 10m: of this machine's memory it may take ";
+  const std::string after =
+      ", and 3GiB if nothing were pruned; raise engine.window_memory, or shorten window.memory";
+  EXPECT_EQ(hear("gate", (std::int64_t{90} << 20) + 77), before + "90MiB" + after);
+  EXPECT_EQ(hear("gate", 5000), "");
+  EXPECT_EQ(hear("yard", 5001), before + "5001B" + after) << "another camera";
+  EXPECT_TRUE(forgotten.hear("gate", "full", clock.now())) << "that is another thing";
+  clock.advance(60s);
+  EXPECT_EQ(hear("gate", 0), before + "0B" + after + " (and 1 time since this was last said)");
+  forgotten.forget("gate");
+  EXPECT_EQ(hear("gate", 0), before + "0B" + after);
 }
 
 TEST(ForgottenMemories, ACameraThatEndedStartsFromNothing) {

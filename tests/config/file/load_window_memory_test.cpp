@@ -12,6 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace testing;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -64,6 +65,22 @@ TEST(LoadWindowMemory, WhatIsNoLengthIsRefused) {
   for (const char* wrong : {"[10m]", "{length: 10m}"})
     EXPECT_THAT(problems_of(site(std::string("window: {memory: ") + wrong + '}')),
                 ElementsAre(Problem{6, 22, "cameras.gate.window.memory: expected one value"}));
+}
+
+// What all of them may take together.
+TEST(LoadWindowMemory, TheEngineSaysHowMuchOfTheHostAllMayTake) {
+  const auto of = [](const std::string& engine) { return read(minimal("") + engine).engine.window_memory; };
+  EXPECT_EQ(of(""), ByteSize{}) << "a part of what there is";
+  EXPECT_EQ(of("engine: {window_memory: 0B}\n"), ByteSize{});
+  EXPECT_EQ(of("engine: {window_memory: 16GiB}\n"), gibibytes(16));
+  const std::string printed = effective(read(minimal("") + "engine: {window_memory: 1.5GiB}\n"));
+  EXPECT_THAT(printed, HasSubstr("window_memory: 1536MiB\n"));
+  EXPECT_EQ(effective(read(printed)), printed);
+  for (const char* wrong : {"16", "-1GiB", "2000000TiB", "auto"})
+    EXPECT_THAT(problems_of(minimal("") + "engine: {window_memory: " + wrong + "}\n"),
+                ElementsAre(Field(&Problem::message,
+                                  HasSubstr("engine.window_memory: expected an amount of bytes from 0B to"))))
+        << wrong;
 }
 
 TEST(LoadWindowMemory, NeedsKeysThatAreKept) {

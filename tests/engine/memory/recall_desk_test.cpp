@@ -135,6 +135,7 @@ struct RecallDeskTest : ::testing::Test {
       }
       const stream::DeskNews news = desk.take_news();
       for (const auto& each : news.forgotten) EXPECT_TRUE(of.forgotten(each));
+      for (const auto& each : news.shortened) EXPECT_TRUE(of.shortened(each));
       for (const auto& each : news.answered) EXPECT_TRUE(of.answered(each));
       for (const auto& each : news.failed) EXPECT_TRUE(of.failed(each));
       for (const auto& each : news.told) EXPECT_TRUE(of.told(each));
@@ -299,6 +300,27 @@ TEST_F(RecallDeskTest, ByClustersTheNewestSecondsAreAWindow) {
     EXPECT_NEAR(said[i].probability_yes, whole[i].probability_yes, 1e-5);
 }
 
+// An answer without the oldest of it would be about something else.
+TEST_F(RecallDeskTest, ByClustersWhatHasNoRoomInTheHostIsNotAnswered) {
+  watch(0, "gate", 40);
+  Recalling clusters = all(Form::bf16);
+  clusters.by_clusters = true;
+  const model::TextConfig& text = at.model->folder->config.text;
+  std::int64_t bytes = 0;
+  for (const auto& page : pages) bytes += page.info.tokens;
+  bytes *= std::int64_t{4} * text.num_hidden_layers * text.num_key_value_heads * text.head_dim;
+  for (const bool fits : {true, false}) {
+    stream::StreamDesk::Options options;
+    options.memory_bytes = fits ? 4 * bytes : bytes / 2;
+    stream::StreamDesk small(*at.model->folder, at.model->prompts, at.model->book, at.passes, options);
+    RecallDesk of(small, mover, transfer, demo_model()->config);
+    EXPECT_EQ(ask(clusters, of, small).empty(), !fits);
+    ASSERT_EQ(failures.empty(), fits);
+  }
+  EXPECT_THAT(failures[0].reason, ::testing::HasSubstr("has no room in them"));
+  EXPECT_FALSE(failures[0].is_busy);
+}
+
 TEST_F(RecallDeskTest, ByClustersWhatIsBeforeIsSeenAsIsChosen) {
   watch(0, "gate", 14);
   Recalling clusters = all(Form::bf16);
@@ -388,6 +410,7 @@ TEST_F(RecallDeskTest, ByClustersWhatCannotBeSeenFailsAndLeavesNothing) {
   EXPECT_TRUE(refusal->is_busy);
   EXPECT_TRUE(recalls.forgotten({std::to_string(tickets) + "#past", "no memory"}));
   EXPECT_FALSE(recalls.forgotten({"gate", "no memory"}));
+  EXPECT_FALSE(recalls.shortened({.camera = "gate", .remembered = {}, .wanted = {}, .room = 1, .need = 2}));
   const RecallDesk::News news = recalls.take_news();
   ASSERT_EQ(news.failed.size(), 1U);
   EXPECT_FALSE(news.failed[0].is_busy) << "once more would end alike";

@@ -1,4 +1,4 @@
-// What passes see of a past: through the seam of run::Passes, a layer ahead, and while its room grows.
+// What passes see of a past: through the seam of run::Passes, and a layer ahead.
 #include <string>
 #include <vector>
 
@@ -114,29 +114,25 @@ TEST(PastTest, ALayerAheadSomeOfItIsChosenByGuesses) {
   EXPECT_GT(off(by_own, by_guesses), 0);
 }
 
-TEST(PastTest, WhatIsThereMovesWhenItsRoomGrows) {
+// A pass of many texts of which one has a past takes lists for that one.
+TEST(PastTest, ASegmentWithoutAPastHasNoLists) {
   VIGIL_SKIP_WITHOUT_DEVICE();
   Asked asked;
-  PastOptions options = everything();
-  options.block_patches = 4;
-  Past past(asked.streams[0], asked.model.folder->config.text, asked.model.parts[0]->pages.layout(), options);
-  const std::int64_t first_room = past.host_bytes();
-  EXPECT_LT(first_room, options.host_bytes);
-  std::vector<std::int32_t> keys;
-  while (past.host_bytes() < 4 * first_room) {
-    ASSERT_LT(past.tokens(), 100 * kPast) << "never full";
-    for (std::int32_t first = 0; first < kPast; first += 10) {
-      const auto slots = asked.slots().subspan(static_cast<std::size_t>(first), 10);
-      past.append(asked.streams[0], asked.model.parts[0]->pages, slots, counted(first, 10));
-      keys.insert(keys.end(), slots.begin(), slots.end());
-    }
-    past.lay(asked.streams[0]);
-  }
-  EXPECT_EQ(past.tokens(), static_cast<std::int64_t>(keys.size())) << "nothing was forgotten";
-  keys.insert(keys.end(), asked.seen().begin(), asked.seen().end());
-  PastAttend attend;
-  attend.add(asked.seen(), std::vector<Past*>{&past}, 0);
-  EXPECT_LT(off(asked.ask({keys}, model::full_attention())[0], asked.ask({asked.seen()}, attend)[0]), kOff);
+  kv::View other(asked.model.book);
+  other.append(testing::kQuestion);
+  std::vector<std::int32_t> beside(asked.seen().begin(), asked.seen().end() - testing::kQuestion);
+  beside.insert(beside.end(), other.slots().begin(), other.slots().end());
+  const auto pasts = asked.pasts(everything());
+  PastAttend alone, together;
+  for (PastAttend* attend : {&alone, &together}) attend->add(beside, parts_of(pasts), 0);
+  EXPECT_EQ(alone.list_bytes(0), 0);
+  asked.ask({beside}, alone);
+  // The one with a past is not the first.
+  const auto both = asked.ask({asked.seen(), beside}, together);
+  EXPECT_GT(alone.list_bytes(0), 0);
+  EXPECT_EQ(together.list_bytes(0), alone.list_bytes(0));
+  EXPECT_LT(off(asked.ask({asked.slots()}, model::full_attention())[0], both[1]), kOff);
+  EXPECT_LT(off(asked.ask({asked.seen()}, model::full_attention())[0], both[0]), kOff);
 }
 
 }  // namespace

@@ -147,10 +147,10 @@ TEST(PastTest, TheOldestBlockGoesWhereThereIsNoRoom) {
   Asked asked;
   PastOptions options = everything();
   options.block_patches = 2;
-  // Of 20 tokens in clusters of one: a line for each, so there is room for two blocks and a half.
+  // Of 20 tokens in clusters of one: a line for each, so there is room for two blocks and a quarter.
   const std::int64_t piece = 6 * 2 * 20 * 2 / 128 * 128 + 128;
   options.settings->th_hp = 0;
-  options.host_bytes = piece * 20 * kLayers * 5 / 2;
+  options.host_bytes = piece * 20 * kLayers * 9 / 4;
   const auto pasts = asked.pasts(options);
   EXPECT_EQ(pasts[0]->patches(), (std::vector<int>{2, 1})) << "of nine patches";
   EXPECT_EQ(pasts[0]->tokens(), 30);

@@ -32,7 +32,7 @@ struct FailingPast final : SequencePast {
   void append(std::span<const std::int32_t>, std::span<const std::int32_t>) override { throw error; }
   void lay() override { throw error; }
   void forget_block() override { throw error; }
-  void allow(std::int64_t) override {}
+  void resize(std::int64_t) override { throw error; }
   std::int64_t tokens() const override { return 11; }
   std::vector<int> patches() const override { return {2, 1}; }
   std::int64_t host_bytes() const override { return 22; }
@@ -78,6 +78,7 @@ void expect(const Error& error) {
   EXPECT_THROW(past->append({}, {}), Expected);
   EXPECT_THROW(past->lay(), Expected);
   EXPECT_THROW(past->forget_block(), Expected);
+  EXPECT_THROW(past->resize(1), Expected);
   Pass pass;
   pass.before.push_back({0, past.get(), 0});
   EXPECT_THROW(passes->run(pass), Expected);

@@ -37,11 +37,13 @@ struct ModelDesk {
 
   /// `other`: whose windows go on here; null: none.
   ModelDesk(std::shared_ptr<run::CachedModel> of, const std::vector<kernels::Stream>& streams,
-            PassLimits limits = {}, const run::CachedModel* other = nullptr)
+            PassLimits limits = {}, const run::CachedModel* other = nullptr,
+            std::int64_t memory_bytes = StreamDesk::Options().memory_bytes)
       : model(std::move(of)),
         passes(*model, streams, other),
         questions(*model->folder, model->prompts),
-        desk(*model->folder, model->prompts, model->book, passes, {.limits = limits}) {}
+        desk(*model->folder, model->prompts, model->book, passes,
+             {.limits = limits, .memory = {}, .memory_bytes = memory_bytes}) {}
 
   auto answer(std::span<const ClipRequest> requests) { return clips.answer(requests); }
   std::int64_t free_pages() const { return model->book.free_pages(); }
@@ -55,13 +57,14 @@ struct ModelDesk {
 /// One over the demo model, with a cache of its own.
 struct DemoDesk : ModelDesk {
   explicit DemoDesk(std::int64_t kv_tokens = 2048, PassLimits limits = {}, int page_tokens = 64,
-                    std::shared_ptr<const model::ModelFolder> folder = demo_model())
+                    std::shared_ptr<const model::ModelFolder> folder = demo_model(),
+                    std::int64_t memory_bytes = StreamDesk::Options().memory_bytes)
       : ModelDesk(std::make_shared<run::CachedModel>(
                       std::move(folder), run::CachedModelOptions{.memory = {kernels::Stream::cpu()},
                                                                  .compute = kernels::DType::f32,
                                                                  .kv_tokens = kv_tokens,
                                                                  .page_tokens = page_tokens}),
-                  {kernels::Stream::cpu(2)}, limits) {}
+                  {kernels::Stream::cpu(2)}, limits, nullptr, memory_bytes) {}
 };
 
 inline Question question(const std::string& text, int max_tokens = 6) {

@@ -46,10 +46,16 @@ struct Room {
   DeskNews news;
 
   explicit Room(std::int64_t pages = 64, PassLimits limits = {}, int page_tokens = 8,
-                std::shared_ptr<const model::ModelFolder> of = demo_model())
+                std::shared_ptr<const model::ModelFolder> of = demo_model(),
+                std::int64_t memory_bytes = StreamDesk::Options().memory_bytes)
       : folder(std::move(of)),
         book(pages, page_tokens),
-        desk(*folder, prompts, book, passes, {.limits = limits, .epoch = 7, .page_bytes = page_tokens}) {}
+        desk(*folder, prompts, book, passes,
+             {.limits = limits,
+              .epoch = 7,
+              .page_bytes = page_tokens,
+              .memory = {},
+              .memory_bytes = memory_bytes}) {}
 
   CompiledQuestionPtr question(const std::string& text = "Is there a car?", int max_tokens = 6) {
     return questions.compile({.text = text, .max_tokens = max_tokens, .sampling = {}, .on_text = {}});
@@ -101,6 +107,7 @@ struct Room {
     add(news.overtaken, more.overtaken);
     add(news.told, more.told);
     add(news.forgotten, more.forgotten);
+    add(news.shortened, more.shortened);
     if (more.pressed) news.pressed = more.pressed;
   }
   /// Works until there is nothing to do.

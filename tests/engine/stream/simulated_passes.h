@@ -86,8 +86,8 @@ inline std::int32_t token_after(const model::ModelFolder& folder, std::uint64_t 
 
 /// What slid out of a camera's windows, in full.
 struct SimulatedPast final : run::SequencePast {
-  SimulatedPast(std::function<Fingerprint(std::int32_t)> read, int block)
-      : read_(std::move(read)), of_block(block) {}
+  SimulatedPast(std::function<Fingerprint(std::int32_t)> read, int block, std::int64_t token)
+      : read_(std::move(read)), of_block(block), of_token(token) {}
 
   void append(std::span<const std::int32_t> slots, std::span<const std::int32_t> times) override {
     if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
@@ -101,20 +101,39 @@ struct SimulatedPast final : run::SequencePast {
     }
     is_laid = false;
   }
-  void lay() override { is_laid = true; }
+  void lay() override {
+    if (!blocks.empty() && of_token * newest() > allowed) {
+      blocks.pop_back();
+      throw std::invalid_argument("no room for a block");
+    }
+    drop_to_room();
+    is_laid = true;
+  }
   void forget_block() override {
     blocks.erase(blocks.begin());
     is_laid = blocks.empty();
   }
-  void allow(std::int64_t host_bytes) override { allowed = host_bytes; }
+  void resize(std::int64_t host_bytes) override {
+    allowed = host_bytes;
+    drop_to_room();
+  }
   std::int64_t tokens() const override { return static_cast<std::int64_t>(inputs().size()); }
   std::vector<int> patches() const override {
     std::vector<int> counts;
     for (const auto& block : blocks) counts.push_back(static_cast<int>(block.size()));
     return counts;
   }
-  std::int64_t host_bytes() const override { return 2 * tokens(); }
+  std::int64_t host_bytes() const override { return of_token * tokens(); }
   std::int64_t device_bytes() const override { return 3 * tokens(); }
+
+  void drop_to_room() {
+    while (blocks.size() > 1 && host_bytes() > allowed) forget_block();
+  }
+  std::int64_t newest() const {
+    std::int64_t count = 0;
+    for (const auto& patch : blocks.back()) count += static_cast<std::int64_t>(patch.size());
+    return count;
+  }
 
   /// Of all of its tokens.
   std::vector<std::uint64_t> inputs() const {
@@ -127,6 +146,7 @@ struct SimulatedPast final : run::SequencePast {
 
   std::function<Fingerprint(std::int32_t)> read_;
   int of_block;
+  std::int64_t of_token;
   std::vector<std::vector<std::vector<Fingerprint>>> blocks;
   bool is_laid = true;
   std::int64_t allowed = 0;
@@ -156,6 +176,8 @@ class SimulatedPasses final : public run::Passes {
   /// Called before a past is made; what it throws, that does. And the last that was made.
   std::function<void(const past::PastOptions&)> before_past;
   SimulatedPast* last_past = nullptr;
+  /// Bytes that a token of it takes of the host.
+  std::int64_t past_token = 2;
   /// Called before logits are read; what it throws, they throw.
   std::function<void()> logits_before;
   /// Whose windows go on here.
@@ -278,7 +300,8 @@ class SimulatedPasses final : public run::Passes {
   std::unique_ptr<run::SequencePast> make_past(const past::PastOptions& options) override {
     if (before_past) before_past(options);
     auto past = std::make_unique<SimulatedPast>([this](std::int32_t slot) { return read(slot); },
-                                                options.block_patches);
+                                                options.block_patches, past_token);
+    past->allowed = options.host_bytes;
     last_past = past.get();
     return past;
   }
