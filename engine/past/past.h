@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -83,21 +84,25 @@ class Past {
     return static_cast<std::int64_t>(layers_[static_cast<std::size_t>(layer)].counts.size());
   }
 
-  /// Chooses by these queries of a layer, and brings what was chosen. q: [rows, heads * head_dim] of the
-  /// cache's type, rotated; `now`: the time at which keys that stand still are to be seen. `to` has keys,
-  /// values, counts, the capacity and the type; its places are the past's own. What has no room in it is
-  /// left out: the newest clusters. Nothing of an empty past. Throws as the kernels do.
-  void fetch(kernels::Stream& stream, int layer, kernels::ConstMatrix q, float scale, std::int32_t now,
-             kernels::FetchedLists to);
-
-  /// The choice alone, as `fetch` makes it; until the next one. Clusters of a layer, in the order of their
-  /// blocks: [kv_heads, units_capacity()].
+  /// Chooses by these queries of a layer. q: [rows, heads * head_dim] of the cache's type, rotated; `now`:
+  /// the time at which keys that stand still are to be seen. Clusters of the layer, in the order of their
+  /// blocks: [kv_heads, units_capacity()]. It stands until that of the layer after the next one (or another
+  /// of this layer), so that one is brought while the next one is made. Throws as the kernels do.
   kernels::ClusterSelection choose(kernels::Stream& stream, int layer, kernels::ConstMatrix q, float scale,
                                    std::int32_t now);
+  /// Where what was chosen of a layer will lie, and how much it is. `to` has keys, values, counts, the
+  /// capacity and the type; its places are the past's own. What has no room in it is left out: the newest
+  /// clusters. Nothing of an empty past.
+  void place(kernels::Stream& stream, int layer, kernels::FetchedLists to);
+  /// Brings it; this may be on another stream, which follows the one of `place`. Nothing of an empty past.
+  void bring(kernels::Stream& stream, int layer, kernels::FetchedLists to);
+  /// All three.
+  void fetch(kernels::Stream& stream, int layer, kernels::ConstMatrix q, float scale, std::int32_t now,
+             kernels::FetchedLists to);
   std::int64_t units_capacity() const { return capacity_; }
-  /// On the device, of the last choice: the tokens of each KV head, [kv_heads].
-  const std::int32_t* chosen_tokens() const {
-    return chosen_.as<std::int32_t>() + shape_.kv_heads * (capacity_ + 1);
+  /// On the device, of the last choice of a layer: the tokens of each KV head, [kv_heads].
+  const std::int32_t* chosen_tokens(int layer) const {
+    return choice(layer).lists.as<std::int32_t>() + shape_.kv_heads * (capacity_ + 1);
   }
   /// Tokens of each unit of a layer.
   std::span<const std::int32_t> counts(int layer) const {
@@ -126,7 +131,15 @@ class Past {
     std::vector<std::int32_t> tokens, counts;
   };
 
+  /// [kv_heads, capacity] clusters, then [kv_heads] counts, then tokens; and the places.
+  struct Choice {
+    kernels::Buffer lists, places;
+  };
+
   bool is_resv() const { return settings_.has_value(); }
+  const Choice& choice(int layer) const { return choices_[static_cast<std::size_t>(layer % 2)]; }
+  kernels::ClusterSelection selection(int layer) const;
+  kernels::ClusterPieces pieces(int layer) const;
   void begin_block(const kernels::Stream& stream);
   /// The open block gets its clusters and its place, but for the packing.
   std::vector<Order> orders(kernels::Stream& stream) const;
@@ -172,8 +185,8 @@ class Past {
   std::int64_t capacity_ = 0;
   /// f32 [layers, capacity, cols]; [layers, capacity] of begins, counts and rows of angles; [layers].
   kernels::Buffer sums_, begins_, counts_, angle_rows_, clusters_;
-  /// Of the choice: [kv_heads, capacity] clusters, then [kv_heads] counts, then tokens; and the places.
-  kernels::Buffer chosen_, places_;
+  /// Of even layers and of odd ones.
+  std::array<Choice, 2> choices_;
   /// cos, then sin.
   kernels::Buffer turn_, turned_queries_, query_turn_;
   std::int64_t turn_rows_ = 0;

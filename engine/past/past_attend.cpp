@@ -7,7 +7,6 @@
 #include <string>
 
 #include "kernels/attention/listed_attention.h"
-#include "kernels/convert/convert.h"
 #include "kernels/device/mark.h"
 
 namespace vigil::past {
@@ -19,6 +18,7 @@ struct PastAttend::Lists {
   /// [sequences, kv_heads, capacity, head_dim] each, and [sequences, kv_heads].
   kernels::Buffer keys, values, counts;
   std::int64_t capacity = 0;
+  kernels::DType dtype = kernels::DType::f32;
   /// Which layer it is of, and the keys of the segments; -1: of none.
   int layer = -1;
   std::vector<const std::int32_t*> segments;
@@ -29,9 +29,8 @@ struct PastAttend::Lists {
 struct PastAttend::Work {
   /// Of even layers and of odd ones: one is brought while the other is read.
   std::array<Lists, 2> lists;
-  /// On which they are brought ahead, and the queries by which that is chosen.
+  /// On which they are brought ahead.
   std::optional<Stream> beside;
-  std::array<kernels::Buffer, 2> queries;
   Counted counted;
 };
 
@@ -79,51 +78,75 @@ std::int64_t PastAttend::capacity_of(std::span<const kernels::AttentionSegment> 
   return room_ > 0 ? std::min(capacity, room_) : capacity;
 }
 
-void PastAttend::fetch(Stream& stream, Work& work, Lists& to, int rank, int layer, ConstMatrix q,
-                       const kernels::PagedPlan& plan, float scale) const {
+template <typename Visit>
+void PastAttend::each(const Lists& lists, int rank, const kernels::PagedPlan& plan,
+                      const Visit& visit) const {
+  const std::span<const kernels::AttentionSegment> segments = plan.segments();
+  const kernels::KvLayer& shape = plan.shape();
+  const std::int64_t list = shape.kv_heads * lists.capacity * shape.head_dim *
+                            static_cast<std::int64_t>(kernels::size_of(lists.dtype));
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const Sequence* sequence = find(segments[i]);
+    if (sequence == nullptr || segments[i].own.empty()) continue;
+    const auto at = static_cast<std::int64_t>(i);
+    visit(segments[i], *sequence, *sequence->parts[static_cast<std::size_t>(rank)],
+          kernels::FetchedLists{lists.keys.data() + at * list, lists.values.data() + at * list, lists.dtype,
+                                lists.capacity, lists.counts.as<std::int32_t>() + at * shape.kv_heads,
+                                nullptr});
+  }
+}
+
+void PastAttend::choose(Stream& stream, Work& work, Lists& to, int rank, int layer, ConstMatrix q,
+                        const kernels::PagedPlan& plan, float scale) const {
   const std::span<const kernels::AttentionSegment> segments = plan.segments();
   const kernels::KvLayer& shape = plan.shape();
   to.layer = layer;
   to.capacity = capacity_of(segments, rank);
+  to.dtype = q.dtype;
   to.segments.clear();
   for (const kernels::AttentionSegment& segment : segments) to.segments.push_back(segment.keys.data());
   if (to.capacity == 0) return;
   const auto sequences = static_cast<std::int64_t>(segments.size());
-  const auto element = static_cast<std::int64_t>(kernels::size_of(q.dtype));
-  const std::int64_t list = shape.kv_heads * to.capacity * shape.head_dim * element;
+  const std::int64_t list =
+      shape.kv_heads * to.capacity * shape.head_dim * static_cast<std::int64_t>(kernels::size_of(q.dtype));
   to.keys.reserve(stream, static_cast<std::size_t>(sequences * list));
   to.values.reserve(stream, static_cast<std::size_t>(sequences * list));
   const std::vector<std::int32_t> none(static_cast<std::size_t>(sequences * shape.kv_heads));
   to.counts.reserve(stream, none.size() * sizeof(std::int32_t));
   kernels::upload(stream, to.counts.data(), none.data(), none.size() * sizeof(std::int32_t));
-  for (std::int64_t i = 0; i < sequences; ++i) {
-    const kernels::AttentionSegment& segment = segments[static_cast<std::size_t>(i)];
-    const Sequence* sequence = find(segment);
-    if (sequence == nullptr || segment.own.empty()) continue;
-    Past& past = *sequence->parts[static_cast<std::size_t>(rank)];
-    past.fetch(stream, layer, q.rows_from(segment.first_row, static_cast<std::int64_t>(segment.own.size())),
-               scale, sequence->now,
-               {to.keys.data() + i * list, to.values.data() + i * list, q.dtype, to.capacity,
-                to.counts.as<std::int32_t>() + i * shape.kv_heads, nullptr});
-    if (counts_ && past.tokens() > 0) tally(stream, work, to, past, i, shape.kv_heads);
-  }
+  each(to, rank, plan,
+       [&](const kernels::AttentionSegment& segment, const Sequence& sequence, Past& past,
+           const kernels::FetchedLists& lists) {
+         if (past.tokens() == 0) return;
+         past.choose(stream, layer,
+                     q.rows_from(segment.first_row, static_cast<std::int64_t>(segment.own.size())), scale,
+                     sequence.now);
+         past.place(stream, layer, lists);
+         if (counts_) tally(stream, work, lists.counts, past, layer, shape.kv_heads);
+       });
+}
+
+void PastAttend::bring(Stream& stream, const Lists& lists, int rank, const kernels::PagedPlan& plan) const {
+  if (lists.capacity == 0) return;
+  each(lists, rank, plan,
+       [&](const kernels::AttentionSegment& /*segment*/, const Sequence& /*sequence*/, Past& past,
+           const kernels::FetchedLists& to) { past.bring(stream, lists.layer, to); });
 }
 
 void PastAttend::ahead(Stream& stream, int rank, int layer, ConstMatrix q, const kernels::PagedPlan& plan,
                        float scale) const {
   if (capacity_of(plan.segments(), rank) == 0) return;
   Work& work = *works_.at(static_cast<std::size_t>(rank));
-  if (!work.beside) work.beside = stream.beside();
-  // The decoder computes the next layer's into the same memory before this one attends.
-  const auto parity = static_cast<std::size_t>(layer % 2);
-  kernels::Buffer& queries = work.queries[parity];
-  queries.reserve(stream, static_cast<std::size_t>(q.rows * q.cols) * kernels::size_of(q.dtype));
-  const kernels::Matrix own = kernels::dense(queries.data(), q.dtype, q.rows, q.cols);
-  kernels::convert_rows(stream, q, own);
+  if (!work.beside) {
+    work.beside = stream.beside(true);
+    work.beside->take_multiprocessors(kMultiprocessorsBeside);
+  }
   // What is written was read by the layer before the last one.
+  Lists& lists = work.lists[static_cast<std::size_t>(layer % 2)];
+  choose(stream, work, lists, rank, layer, q, plan, scale);
   kernels::follow(*work.beside, stream);
-  fetch(*work.beside, work, work.lists[parity], rank, layer, own, plan, scale);
-  work.lists[parity].done = kernels::Mark(*work.beside);
+  bring(*work.beside, lists, rank, plan);
+  lists.done = kernels::Mark(*work.beside);
 }
 
 void PastAttend::attend(Stream& stream, int rank, int layer, ConstMatrix q, const kernels::KvLayer& kv,
@@ -136,15 +159,12 @@ void PastAttend::attend(Stream& stream, int rank, int layer, ConstMatrix q, cons
   const bool is_there =
       lists.layer == layer && std::ranges::equal(segments, lists.segments, {},
                                                  [](const auto& segment) { return segment.keys.data(); });
-  if (!is_there && work.beside) {
-    // A past and its lists are one stream's.
-    kernels::follow(*work.beside, stream);
-    fetch(*work.beside, work, lists, rank, layer, q, plan, scale);
-    lists.done = kernels::Mark(*work.beside);
-  } else if (!is_there) {
-    fetch(stream, work, lists, rank, layer, q, plan, scale);
-  }
+  // What was brought for this layer ahead, and is not what it needs, is still on its way to the same place.
   lists.done.hold(stream);
+  if (!is_there) {
+    choose(stream, work, lists, rank, layer, q, plan, scale);
+    bring(stream, lists, rank, plan);
+  }
   kernels::listed_attention(stream, q, kv, plan,
                             {lists.keys.data(), lists.values.data(), lists.counts.as<std::int32_t>(),
                              static_cast<std::int64_t>(segments.size()), lists.capacity},
@@ -157,13 +177,13 @@ void PastAttend::settle() const {
     if (work->beside) work->beside->synchronize();
 }
 
-void PastAttend::tally(const Stream& stream, Work& work, const Lists& lists, const Past& past,
-                       std::int64_t sequence, std::int64_t kv_heads) const {
+void PastAttend::tally(const Stream& stream, Work& work, const std::int32_t* fetched, const Past& past,
+                       int layer, std::int64_t kv_heads) {
   std::vector<std::int32_t> counts(static_cast<std::size_t>(kv_heads));
   const std::size_t bytes = counts.size() * sizeof(std::int32_t);
-  kernels::download(stream, counts.data(), lists.counts.as<std::int32_t>() + sequence * kv_heads, bytes);
+  kernels::download(stream, counts.data(), fetched, bytes);
   for (const std::int32_t count : counts) work.counted.fetched += count;
-  kernels::download(stream, counts.data(), past.chosen_tokens(), bytes);
+  kernels::download(stream, counts.data(), past.chosen_tokens(layer), bytes);
   for (const std::int32_t count : counts) work.counted.chosen += count;
   work.counted.of += kv_heads * past.tokens();
 }

@@ -32,13 +32,28 @@ ConstMatrix Past::still(Stream& stream, ConstMatrix q, std::int32_t now) {
   return turned;
 }
 
+kernels::ClusterSelection Past::selection(int layer) const {
+  const std::int64_t heads = shape_.kv_heads;
+  auto* lists = choice(layer).lists.as<std::int32_t>();
+  return {lists, lists + heads * capacity_, lists + heads * capacity_ + heads};
+}
+
+kernels::ClusterPieces Past::pieces(int layer) const {
+  return {bytes_.get(),
+          begins_.as<std::int64_t>() + layer * capacity_,
+          counts_.as<std::int32_t>() + layer * capacity_,
+          options_.form,
+          shape_.kv_heads,
+          shape_.head_dim};
+}
+
 kernels::ClusterSelection Past::choose(Stream& stream, int layer, ConstMatrix q, float scale,
                                        std::int32_t now) {
   if (!is_laid_) throw std::logic_error("a past is asked before it was laid");
   const std::int64_t heads = shape_.kv_heads;
-  chosen_.reserve(stream, to_size(heads * capacity_ + 2 * heads) * sizeof(std::int32_t));
-  auto* lists = chosen_.as<std::int32_t>();
-  const kernels::ClusterSelection to{lists, lists + heads * capacity_, lists + heads * capacity_ + heads};
+  Choice& own = choices_[to_size(layer % 2)];
+  own.lists.reserve(stream, to_size(heads * capacity_ + 2 * heads) * sizeof(std::int32_t));
+  const kernels::ClusterSelection to = selection(layer);
   if (is_resv()) {
     if (settings_->keys == retrieval::HashedKeys::still) q = still(stream, q, now);
     kernels::select_clusters(stream, q,
@@ -58,28 +73,34 @@ kernels::ClusterSelection Past::choose(Stream& stream, int layer, ConstMatrix q,
         values[to_size(head * capacity_ + count++)] = static_cast<std::int32_t>(range.first + i);
     values[to_size(heads * capacity_ + head)] = values[to_size(heads * capacity_ + heads + head)] = count;
   }
-  kernels::upload(stream, lists, values.data(), values.size() * sizeof(std::int32_t));
+  kernels::upload(stream, own.lists.data(), values.data(), values.size() * sizeof(std::int32_t));
   return to;
+}
+
+void Past::place(Stream& stream, int layer, kernels::FetchedLists to) {
+  if (tokens_ == 0) return;
+  kernels::Buffer& places = choices_[to_size(layer % 2)].places;
+  places.reserve(stream, to_size(shape_.kv_heads * capacity_) * sizeof(std::int32_t));
+  to.places = places.as<std::int32_t>();
+  kernels::place_clusters(stream, selection(layer), capacity_, pieces(layer), to);
+}
+
+void Past::bring(Stream& stream, int layer, kernels::FetchedLists to) {
+  if (tokens_ == 0) return;
+  to.places = choice(layer).places.as<std::int32_t>();
+  kernels::ClusterTurn turn;
+  if (turn_rows_ > 0)
+    turn = {turn_.as<float>(), turn_.as<float>() + turn_rows_ * (shape_.head_dim / 2),
+            angle_rows_.as<std::int32_t>() + layer * capacity_};
+  kernels::fetch_clusters(stream, pieces(layer), selection(layer), capacity_, turn, to);
 }
 
 void Past::fetch(Stream& stream, int layer, ConstMatrix q, float scale, std::int32_t now,
                  kernels::FetchedLists to) {
   if (tokens_ == 0) return;
-  const kernels::ClusterSelection chosen = choose(stream, layer, q, scale, now);
-  places_.reserve(stream, to_size(shape_.kv_heads * capacity_) * sizeof(std::int32_t));
-  to.places = places_.as<std::int32_t>();
-  const kernels::ClusterPieces pieces{bytes_.get(),
-                                      begins_.as<std::int64_t>() + layer * capacity_,
-                                      counts_.as<std::int32_t>() + layer * capacity_,
-                                      options_.form,
-                                      shape_.kv_heads,
-                                      shape_.head_dim};
-  kernels::ClusterTurn turn;
-  if (turn_rows_ > 0)
-    turn = {turn_.as<float>(), turn_.as<float>() + turn_rows_ * (shape_.head_dim / 2),
-            angle_rows_.as<std::int32_t>() + layer * capacity_};
-  kernels::place_clusters(stream, chosen, capacity_, pieces, to);
-  kernels::fetch_clusters(stream, pieces, chosen, capacity_, turn, to);
+  choose(stream, layer, q, scale, now);
+  place(stream, layer, to);
+  bring(stream, layer, to);
 }
 
 }  // namespace vigil::past
