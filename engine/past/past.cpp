@@ -71,8 +71,8 @@ std::vector<int> Past::patches() const {
 
 std::int64_t Past::device_bytes() const {
   std::size_t bytes = 0;
-  for (const Buffer* each : {&staged_, &sums_, &begins_, &counts_, &angle_rows_, &clusters_, &chosen_,
-                             &places_, &turn_, &turned_queries_, &query_turn_, &keys_})
+  for (const Buffer* each : {&staged_, &sums_, &begins_, &counts_, &angle_rows_, &clusters_, &turn_,
+                             &turned_queries_, &query_turn_, &keys_})
     bytes += each->bytes();
   return static_cast<std::int64_t>(bytes) + (table_ ? table_->store().bytes() : 0) +
          (control_ ? control_->bytes() : 0);

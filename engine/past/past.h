@@ -85,22 +85,28 @@ class Past {
     return static_cast<std::int64_t>(layers_[static_cast<std::size_t>(layer)].counts.size());
   }
 
-  /// Chooses by these queries of a layer, and brings what was chosen. q: [rows, heads * head_dim] of the
-  /// cache's type, rotated; `now`: the time at which keys that stand still are to be seen. `to` has keys,
-  /// values, counts, the capacity and the type; its places are the past's own. What has no room in it is
-  /// left out: the newest clusters. Nothing of an empty past. Throws as the kernels do.
-  void fetch(kernels::Stream& stream, int layer, kernels::ConstMatrix q, float scale, std::int32_t now,
-             kernels::FetchedLists to);
-
-  /// The choice alone, as `fetch` makes it; until the next one. Clusters of a layer, in the order of their
-  /// blocks: [kv_heads, units_capacity()].
-  kernels::ClusterSelection choose(kernels::Stream& stream, int layer, kernels::ConstMatrix q, float scale,
-                                   std::int32_t now);
+  /// What the queries of a layer have chosen of it, on the device: whoever asks has it, so that one choice
+  /// may be brought while the next one is made.
+  struct Choice {
+    /// [kv_heads, units_capacity()] clusters, in the order of their blocks; then [kv_heads] their number, and
+    /// the tokens that they have.
+    kernels::Buffer lists;
+    /// [kv_heads, units_capacity()]: where each will lie.
+    kernels::Buffer places;
+    int layer = 0;
+  };
+  /// Chooses by these queries of a layer. q: [rows, heads * head_dim] of the cache's type, rotated; `now`:
+  /// the time at which keys that stand still are to be seen. Throws as the kernels do.
+  void choose(kernels::Stream& stream, int layer, kernels::ConstMatrix q, float scale, std::int32_t now,
+              Choice& to);
+  /// Of a choice, on the device.
+  kernels::ClusterSelection selection(const Choice& choice) const;
+  /// Where what was chosen will lie, and how much it is. `to` has keys, values, counts, the capacity and the
+  /// type; its places are the choice's. What has no room in it is left out: the newest clusters.
+  void place(kernels::Stream& stream, Choice& choice, kernels::FetchedLists to) const;
+  /// Brings it; this may be on another stream, which follows the one of `place`.
+  void bring(kernels::Stream& stream, const Choice& choice, kernels::FetchedLists to) const;
   std::int64_t units_capacity() const { return capacity_; }
-  /// On the device, of the last choice: the tokens of each KV head, [kv_heads].
-  const std::int32_t* chosen_tokens() const {
-    return chosen_.as<std::int32_t>() + shape_.kv_heads * (capacity_ + 1);
-  }
   /// Tokens of each unit of a layer.
   std::span<const std::int32_t> counts(int layer) const {
     return layers_[static_cast<std::size_t>(layer)].counts;
@@ -129,6 +135,7 @@ class Past {
   };
 
   bool is_resv() const { return settings_.has_value(); }
+  kernels::ClusterPieces pieces(int layer) const;
   void begin_block(const kernels::Stream& stream);
   /// The open block gets its clusters and its place, but for the packing.
   std::vector<Order> orders(kernels::Stream& stream) const;
@@ -187,8 +194,6 @@ class Past {
   std::int64_t capacity_ = 0;
   /// f32 [layers, capacity, cols]; [layers, capacity] of begins, counts and rows of angles; [layers].
   kernels::Buffer sums_, begins_, counts_, angle_rows_, clusters_;
-  /// Of the choice: [kv_heads, capacity] clusters, then [kv_heads] counts, then tokens; and the places.
-  kernels::Buffer chosen_, places_;
   /// cos, then sin.
   kernels::Buffer turn_, turned_queries_, query_turn_;
   std::int64_t turn_rows_ = 0;

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "kernels/attention/listed_attention.h"
-#include "kernels/convert/convert.h"
 #include "kernels/device/mark.h"
 
 namespace vigil::past {
@@ -20,7 +19,10 @@ struct PastAttend::Lists {
   /// and which of them each segment has.
   kernels::Buffer keys, values, counts, of_segment;
   std::int64_t sequences = 0;
+  /// Of each of them: several may have one past.
+  std::vector<Past::Choice> choices;
   std::int64_t capacity = 0;
+  kernels::DType dtype = kernels::DType::f32;
   /// Which layer it is of, and the keys of the segments; -1: of none.
   int layer = -1;
   std::vector<const std::int32_t*> segments;
@@ -31,9 +33,8 @@ struct PastAttend::Lists {
 struct PastAttend::Work {
   /// Of even layers and of odd ones: one is brought while the other is read.
   std::array<Lists, 2> lists;
-  /// On which they are brought ahead, and the queries by which that is chosen.
+  /// On which they are brought ahead.
   std::optional<Stream> beside;
-  std::array<kernels::Buffer, 2> queries;
   Counted counted;
 };
 
@@ -88,12 +89,33 @@ std::int64_t PastAttend::capacity_of(std::span<const kernels::AttentionSegment> 
   return room_ > 0 ? std::min(capacity, room_) : capacity;
 }
 
-void PastAttend::fetch(Stream& stream, Work& work, Lists& to, int rank, int layer, ConstMatrix q,
-                       const kernels::PagedPlan& plan, float scale) const {
+template <typename Visit>
+void PastAttend::each(Lists& lists, int rank, const kernels::PagedPlan& plan, const Visit& visit) const {
+  const kernels::KvLayer& shape = plan.shape();
+  const std::int64_t list = shape.kv_heads * lists.capacity * shape.head_dim *
+                            static_cast<std::int64_t>(kernels::size_of(lists.dtype));
+  std::int64_t next = 0;
+  for (const kernels::AttentionSegment& segment : plan.segments()) {
+    const Sequence* sequence = find(segment);
+    if (sequence == nullptr) continue;
+    const std::int64_t at = next++;
+    if (segment.own.empty()) continue;
+    Past& past = *sequence->parts[static_cast<std::size_t>(rank)];
+    if (past.tokens() == 0) continue;
+    visit(segment, *sequence, past, lists.choices[static_cast<std::size_t>(at)],
+          kernels::FetchedLists{lists.keys.data() + at * list, lists.values.data() + at * list, lists.dtype,
+                                lists.capacity, lists.counts.as<std::int32_t>() + at * shape.kv_heads,
+                                nullptr});
+  }
+}
+
+void PastAttend::choose(Stream& stream, Work& work, Lists& to, int rank, int layer, ConstMatrix q,
+                        const kernels::PagedPlan& plan, float scale) const {
   const std::span<const kernels::AttentionSegment> segments = plan.segments();
   const kernels::KvLayer& shape = plan.shape();
   to.layer = layer;
   to.capacity = capacity_of(segments, rank);
+  to.dtype = q.dtype;
   to.segments.clear();
   for (const kernels::AttentionSegment& segment : segments) to.segments.push_back(segment.keys.data());
   if (to.capacity == 0) return;
@@ -102,8 +124,8 @@ void PastAttend::fetch(Stream& stream, Work& work, Lists& to, int rank, int laye
   to.sequences = 0;
   for (const kernels::AttentionSegment& segment : segments)
     of_segment.push_back(find(segment) == nullptr ? -1 : static_cast<std::int32_t>(to.sequences++));
-  const auto element = static_cast<std::int64_t>(kernels::size_of(q.dtype));
-  const std::int64_t list = shape.kv_heads * to.capacity * shape.head_dim * element;
+  const std::int64_t list =
+      shape.kv_heads * to.capacity * shape.head_dim * static_cast<std::int64_t>(kernels::size_of(q.dtype));
   to.keys.reserve(stream, static_cast<std::size_t>(to.sequences * list));
   to.values.reserve(stream, static_cast<std::size_t>(to.sequences * list));
   const std::vector<std::int32_t> none(static_cast<std::size_t>(to.sequences * shape.kv_heads));
@@ -114,35 +136,40 @@ void PastAttend::fetch(Stream& stream, Work& work, Lists& to, int rank, int laye
   };
   give(to.counts, none);
   give(to.of_segment, of_segment);
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    const Sequence* sequence = find(segments[i]);
-    if (sequence == nullptr || segments[i].own.empty()) continue;
-    const std::int64_t at = of_segment[i];
-    Past& past = *sequence->parts[static_cast<std::size_t>(rank)];
-    past.fetch(stream, layer,
-               q.rows_from(segments[i].first_row, static_cast<std::int64_t>(segments[i].own.size())), scale,
-               sequence->now,
-               {to.keys.data() + at * list, to.values.data() + at * list, q.dtype, to.capacity,
-                to.counts.as<std::int32_t>() + at * shape.kv_heads, nullptr});
-    if (counts_ && past.tokens() > 0) tally(stream, work, to, past, at, shape.kv_heads);
-  }
+  if (to.choices.size() < static_cast<std::size_t>(to.sequences))
+    to.choices.resize(static_cast<std::size_t>(to.sequences));
+  each(to, rank, plan,
+       [&](const kernels::AttentionSegment& segment, const Sequence& sequence, Past& past,
+           Past::Choice& choice, const kernels::FetchedLists& lists) {
+         past.choose(stream, layer,
+                     q.rows_from(segment.first_row, static_cast<std::int64_t>(segment.own.size())), scale,
+                     sequence.now, choice);
+         past.place(stream, choice, lists);
+         if (counts_) tally(stream, work, lists.counts, past, choice, shape.kv_heads);
+       });
+}
+
+void PastAttend::bring(Stream& stream, Lists& lists, int rank, const kernels::PagedPlan& plan) const {
+  if (lists.capacity == 0) return;
+  each(lists, rank, plan,
+       [&](const kernels::AttentionSegment& /*segment*/, const Sequence& /*sequence*/, const Past& past,
+           const Past::Choice& choice, const kernels::FetchedLists& to) { past.bring(stream, choice, to); });
 }
 
 void PastAttend::ahead(Stream& stream, int rank, int layer, ConstMatrix q, const kernels::PagedPlan& plan,
                        float scale) const {
   if (capacity_of(plan.segments(), rank) == 0) return;
   Work& work = *works_.at(static_cast<std::size_t>(rank));
-  if (!work.beside) work.beside = stream.beside();
-  // The decoder computes the next layer's into the same memory before this one attends.
-  const auto parity = static_cast<std::size_t>(layer % 2);
-  kernels::Buffer& queries = work.queries[parity];
-  queries.reserve(stream, static_cast<std::size_t>(q.rows * q.cols) * kernels::size_of(q.dtype));
-  const kernels::Matrix own = kernels::dense(queries.data(), q.dtype, q.rows, q.cols);
-  kernels::convert_rows(stream, q, own);
+  if (!work.beside) {
+    work.beside = stream.beside(true);
+    work.beside->take_multiprocessors(kMultiprocessorsBeside);
+  }
   // What is written was read by the layer before the last one.
+  Lists& lists = work.lists[static_cast<std::size_t>(layer % 2)];
+  choose(stream, work, lists, rank, layer, q, plan, scale);
   kernels::follow(*work.beside, stream);
-  fetch(*work.beside, work, work.lists[parity], rank, layer, own, plan, scale);
-  work.lists[parity].done = kernels::Mark(*work.beside);
+  bring(*work.beside, lists, rank, plan);
+  lists.done = kernels::Mark(*work.beside);
 }
 
 void PastAttend::attend(Stream& stream, int rank, int layer, ConstMatrix q, const kernels::KvLayer& kv,
@@ -155,15 +182,12 @@ void PastAttend::attend(Stream& stream, int rank, int layer, ConstMatrix q, cons
   const bool is_there =
       lists.layer == layer && std::ranges::equal(segments, lists.segments, {},
                                                  [](const auto& segment) { return segment.keys.data(); });
-  if (!is_there && work.beside) {
-    // A past and its lists are one stream's.
-    kernels::follow(*work.beside, stream);
-    fetch(*work.beside, work, lists, rank, layer, q, plan, scale);
-    lists.done = kernels::Mark(*work.beside);
-  } else if (!is_there) {
-    fetch(stream, work, lists, rank, layer, q, plan, scale);
-  }
+  // What was brought for this layer ahead, and is not what it needs, is still on its way to the same place.
   lists.done.hold(stream);
+  if (!is_there) {
+    choose(stream, work, lists, rank, layer, q, plan, scale);
+    bring(stream, lists, rank, plan);
+  }
   kernels::listed_attention(stream, q, kv, plan,
                             {lists.keys.data(), lists.values.data(), lists.counts.as<std::int32_t>(),
                              lists.sequences, lists.capacity, lists.of_segment.as<std::int32_t>()},
@@ -176,13 +200,13 @@ void PastAttend::settle() const {
     if (work->beside) work->beside->synchronize();
 }
 
-void PastAttend::tally(const Stream& stream, Work& work, const Lists& lists, const Past& past,
-                       std::int64_t sequence, std::int64_t kv_heads) const {
+void PastAttend::tally(const Stream& stream, Work& work, const std::int32_t* fetched, const Past& past,
+                       const Past::Choice& choice, std::int64_t kv_heads) {
   std::vector<std::int32_t> counts(static_cast<std::size_t>(kv_heads));
   const std::size_t bytes = counts.size() * sizeof(std::int32_t);
-  kernels::download(stream, counts.data(), lists.counts.as<std::int32_t>() + sequence * kv_heads, bytes);
+  kernels::download(stream, counts.data(), fetched, bytes);
   for (const std::int32_t count : counts) work.counted.fetched += count;
-  kernels::download(stream, counts.data(), past.chosen_tokens(), bytes);
+  kernels::download(stream, counts.data(), past.selection(choice).tokens, bytes);
   for (const std::int32_t count : counts) work.counted.chosen += count;
   work.counted.of += kv_heads * past.tokens();
 }

@@ -16,8 +16,8 @@ namespace vigil::past {
 /// out = attention of a layer's queries to the keys of their plan and to the fetched ones of their segment's
 /// past, in one softmax (kernels::listed_attention); of a segment without a past, to the plan's alone. Each
 /// layer is asked when its queries are there; or, where a past wants that (`PastOptions::ahead`), all but the
-/// first one layer ahead by what these are guessed to be (`model::Attend::ahead`): what it needs is brought
-/// on a stream of its own while the layer before computes.
+/// first one layer ahead by what these are guessed to be (`model::Attend::ahead`): it is chosen on the pass's
+/// stream, and brought on one of its own while the layer before computes.
 ///
 /// What is fetched lies in lists of one length for all segments of a pass that have a past. Made for one pass
 /// after the other: `clear`, `add`, and then whoever runs it. Each part of a model has a list of pasts and
@@ -28,6 +28,9 @@ class PastAttend final : public model::Attend {
   /// longest past has. A past that chooses more is cut off: the newest clusters that find no room are left
   /// out, in each list by itself.
   explicit PastAttend(int ranks = 1, std::int64_t room = 0);
+  /// Of a GPU, what brings keys ahead: as many as keep the bus busy. Whoever runs a pass that looks ahead
+  /// leaves them to it (kernels::Stream::take_multiprocessors), or each waits for the other's end.
+  static constexpr int kMultiprocessorsBeside = 8;
   ~PastAttend() override;
 
   void clear();
@@ -71,11 +74,16 @@ class PastAttend final : public model::Attend {
   const Sequence* find(const kernels::AttentionSegment& segment) const;
   /// Tokens that the lists of these segments have room for; 0: none has a past.
   std::int64_t capacity_of(std::span<const kernels::AttentionSegment> segments, int rank) const;
-  /// Brings what these queries choose.
-  void fetch(kernels::Stream& stream, Work& work, Lists& to, int rank, int layer, kernels::ConstMatrix q,
-             const kernels::PagedPlan& plan, float scale) const;
-  void tally(const kernels::Stream& stream, Work& work, const Lists& lists, const Past& past,
-             std::int64_t sequence, std::int64_t kv_heads) const;
+  /// Calls `visit` for each segment of the plan that has a past, with what is its own of the lists.
+  template <typename Visit>
+  void each(Lists& lists, int rank, const kernels::PagedPlan& plan, const Visit& visit) const;
+  /// What these queries choose, and where it will lie.
+  void choose(kernels::Stream& stream, Work& work, Lists& to, int rank, int layer, kernels::ConstMatrix q,
+              const kernels::PagedPlan& plan, float scale) const;
+  /// Brings it.
+  void bring(kernels::Stream& stream, Lists& lists, int rank, const kernels::PagedPlan& plan) const;
+  static void tally(const kernels::Stream& stream, Work& work, const std::int32_t* fetched, const Past& past,
+                    const Past::Choice& choice, std::int64_t kv_heads);
 
   std::int64_t room_;
   bool counts_ = false;

@@ -32,13 +32,27 @@ ConstMatrix Past::still(Stream& stream, ConstMatrix q, std::int32_t now) {
   return turned;
 }
 
-kernels::ClusterSelection Past::choose(Stream& stream, int layer, ConstMatrix q, float scale,
-                                       std::int32_t now) {
+kernels::ClusterSelection Past::selection(const Choice& choice) const {
+  const std::int64_t heads = shape_.kv_heads;
+  auto* lists = choice.lists.as<std::int32_t>();
+  return {lists, lists + heads * capacity_, lists + heads * capacity_ + heads};
+}
+
+kernels::ClusterPieces Past::pieces(int layer) const {
+  return {counted_from_,
+          begins_.as<std::int64_t>() + layer * capacity_,
+          counts_.as<std::int32_t>() + layer * capacity_,
+          options_.form,
+          shape_.kv_heads,
+          shape_.head_dim};
+}
+
+void Past::choose(Stream& stream, int layer, ConstMatrix q, float scale, std::int32_t now, Choice& own) {
   if (!is_laid_) throw std::logic_error("a past is asked before it was laid");
   const std::int64_t heads = shape_.kv_heads;
-  chosen_.reserve(stream, to_size(heads * capacity_ + 2 * heads) * sizeof(std::int32_t));
-  auto* lists = chosen_.as<std::int32_t>();
-  const kernels::ClusterSelection to{lists, lists + heads * capacity_, lists + heads * capacity_ + heads};
+  own.layer = layer;
+  own.lists.reserve(stream, to_size(heads * capacity_ + 2 * heads) * sizeof(std::int32_t));
+  const kernels::ClusterSelection to = selection(own);
   if (is_resv()) {
     if (settings_->keys == retrieval::HashedKeys::still) q = still(stream, q, now);
     kernels::select_clusters(stream, q,
@@ -46,7 +60,7 @@ kernels::ClusterSelection Past::choose(Stream& stream, int layer, ConstMatrix q,
                               counts_.as<std::int32_t>() + layer * capacity_,
                               clusters_.as<std::int32_t>() + layer, capacity_, heads, shape_.head_dim},
                              scale, {settings_->scores, settings_->rows, settings_->th_wics, 0}, to);
-    return to;
+    return;
   }
   const auto tokens = static_cast<std::int64_t>(std::llround(options_.share * static_cast<double>(tokens_)));
   const retrieval::ChosenTokens chosen = control_->choose(stream, {layer, q, scale, tokens});
@@ -58,28 +72,22 @@ kernels::ClusterSelection Past::choose(Stream& stream, int layer, ConstMatrix q,
         values[to_size(head * capacity_ + count++)] = static_cast<std::int32_t>(range.first + i);
     values[to_size(heads * capacity_ + head)] = values[to_size(heads * capacity_ + heads + head)] = count;
   }
-  kernels::upload(stream, lists, values.data(), values.size() * sizeof(std::int32_t));
-  return to;
+  kernels::upload(stream, own.lists.data(), values.data(), values.size() * sizeof(std::int32_t));
 }
 
-void Past::fetch(Stream& stream, int layer, ConstMatrix q, float scale, std::int32_t now,
-                 kernels::FetchedLists to) {
-  if (tokens_ == 0) return;
-  const kernels::ClusterSelection chosen = choose(stream, layer, q, scale, now);
-  places_.reserve(stream, to_size(shape_.kv_heads * capacity_) * sizeof(std::int32_t));
-  to.places = places_.as<std::int32_t>();
-  const kernels::ClusterPieces pieces{counted_from_,
-                                      begins_.as<std::int64_t>() + layer * capacity_,
-                                      counts_.as<std::int32_t>() + layer * capacity_,
-                                      options_.form,
-                                      shape_.kv_heads,
-                                      shape_.head_dim};
+void Past::place(Stream& stream, Choice& choice, kernels::FetchedLists to) const {
+  choice.places.reserve(stream, to_size(shape_.kv_heads * capacity_) * sizeof(std::int32_t));
+  to.places = choice.places.as<std::int32_t>();
+  kernels::place_clusters(stream, selection(choice), capacity_, pieces(choice.layer), to);
+}
+
+void Past::bring(Stream& stream, const Choice& choice, kernels::FetchedLists to) const {
+  to.places = choice.places.as<std::int32_t>();
   kernels::ClusterTurn turn;
   if (turn_rows_ > 0)
     turn = {turn_.as<float>(), turn_.as<float>() + turn_rows_ * (shape_.head_dim / 2),
-            angle_rows_.as<std::int32_t>() + layer * capacity_};
-  kernels::place_clusters(stream, chosen, capacity_, pieces, to);
-  kernels::fetch_clusters(stream, pieces, chosen, capacity_, turn, to);
+            angle_rows_.as<std::int32_t>() + choice.layer * capacity_};
+  kernels::fetch_clusters(stream, pieces(choice.layer), selection(choice), capacity_, turn, to);
 }
 
 }  // namespace vigil::past

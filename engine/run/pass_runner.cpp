@@ -21,6 +21,23 @@ namespace {
 /// have where one has a past, are 32 MiB each at the 7B shape.
 constexpr std::int64_t kMostFetched = 16384;
 
+/// While it lives, what brings keys beside the layers of a pass finds multiprocessors free.
+class LeavesSome {
+ public:
+  LeavesSome(const kernels::Stream& stream, bool leaves) : stream_(stream), leaves_(leaves) {
+    if (leaves_) stream_.leave_multiprocessors(past::PastAttend::kMultiprocessorsBeside);
+  }
+  ~LeavesSome() {
+    if (leaves_) stream_.leave_multiprocessors(0);
+  }
+  LeavesSome(const LeavesSome&) = delete;
+  LeavesSome& operator=(const LeavesSome&) = delete;
+
+ private:
+  const kernels::Stream& stream_;
+  bool leaves_;
+};
+
 }  // namespace
 
 PassRunner::PassRunner(CachedModel& model, const std::vector<kernels::Stream>& streams,
@@ -101,6 +118,7 @@ void PassRunner::run(const Pass& pass) {
     reserve_largest(outputs);
     prepare({hidden, pass.positions, pass.segments, pass.outputs, tokens_, angles, &attend}, one_of_each);
     on_all([&](Lane& lane) {
+      const LeavesSome some(lane.stream, attend.looks_ahead());
       if (outputs > 0) return submit_step(lane, one_of_each);
       lane.part->decoder.run(lane.stream, lane.workspace(), lane.prepared, lane.part->pages);
     });

@@ -49,6 +49,10 @@ void Stream::take_multiprocessors(int most) const {
   if (queue_) queue_->take_multiprocessors(most);
 }
 
+void Stream::leave_multiprocessors(int others) const {
+  if (queue_) queue_->leave_multiprocessors(others);
+}
+
 void Stream::synchronize(Wait wait) const {
   if (queue_) queue_->synchronize(wait);
 }
@@ -78,6 +82,8 @@ Stream Stream::beside(bool /*first*/) const {
 }
 
 void Stream::take_multiprocessors(int /*most*/) const {}
+
+void Stream::leave_multiprocessors(int /*others*/) const {}
 
 void Stream::synchronize(Wait /*wait*/) const {}
 

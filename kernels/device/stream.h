@@ -38,6 +38,8 @@ class Stream {
   /// and at most all: what another stream runs at the same time finds the others free. Nothing on the CPU.
   /// Not after work was recorded (device/replay.h).
   void take_multiprocessors(int most) const;
+  /// The same: all but so many; of 0, all.
+  void leave_multiprocessors(int others) const;
 
   DeviceKind kind() const { return kind_; }
   /// Of operations on the CPU; 1 on a GPU.

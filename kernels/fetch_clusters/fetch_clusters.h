@@ -67,9 +67,9 @@ void place_clusters(Stream& stream, const ClusterSelection& chosen, std::int64_t
 
 /// Brings the chosen clusters to their places, element by element what unpack_kv makes of their pieces. What
 /// lies in `to` past the lists' ends is left as it is. `chosen`, as place_clusters was given it, and the
-/// places have to be there when it runs. On a GPU it takes up to 16 multiprocessors for itself,
-/// or as many as the stream may (Stream::take_multiprocessors): where it runs beside a layer's other work,
-/// that has to leave them, since what takes all of them would wait for the fetch to end. Throws
+/// places and lengths that it made have to be there when it runs. On a GPU it takes up to 16 multiprocessors
+/// for itself, or as many as the stream may (Stream::take_multiprocessors): where it runs beside a layer's
+/// other work, that has to leave them, since what takes all of them would wait for the fetch to end. Throws
 /// std::invalid_argument for lists that are neither f32 nor bf16, an odd head_dim, memory that is not
 /// aligned, and one of cos and sin alone.
 void fetch_clusters(Stream& stream, const ClusterPieces& pieces, const ClusterSelection& chosen,

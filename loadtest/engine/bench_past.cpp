@@ -112,7 +112,8 @@ class Guesses final : public model::Attend {
   /// On the CPU: what is chosen can be read.
   Sets sets(kernels::Stream& stream, int layer, kernels::ConstMatrix q, float scale,
             std::int64_t heads) const {
-    const kernels::ClusterSelection chosen = past_.choose(stream, layer, q, scale, 0);
+    past_.choose(stream, layer, q, scale, 0, choice_);
+    const kernels::ClusterSelection chosen = past_.selection(choice_);
     Sets sets;
     for (std::int64_t head = 0; head < heads; ++head) {
       const std::int32_t* first = chosen.clusters + head * past_.units_capacity();
@@ -133,6 +134,7 @@ class Guesses final : public model::Attend {
 
   past::Past& past_;
   const past::PastAttend& attend_;
+  mutable past::Past::Choice choice_;
   mutable std::int64_t rows_ = 0;
   mutable std::vector<float> before_;
   mutable Sets ahead_, next_;

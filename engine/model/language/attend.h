@@ -23,9 +23,9 @@ class Attend {
   /// Whether `ahead` is to be called, for which each layer computes the next one's queries twice.
   virtual bool looks_ahead() const { return false; }
   /// Before a layer attends: what the queries of the next one, `layer`, may be, which are the next layer's
-  /// own projections of what has entered this one. `q` and `plan` as above, for all rows of the pass; not for
-  /// a last layer that computes some of them alone. What is chosen by them can come while this layer
-  /// computes.
+  /// own projections of what has entered this one; and before that, of the first layer, what they are. `q`
+  /// and `plan` as above, for all rows of the pass; not for a last layer that computes some of them alone.
+  /// What is chosen by them can come while this layer computes.
   virtual void ahead(kernels::Stream& stream, int rank, int layer, kernels::ConstMatrix q,
                      const kernels::PagedPlan& plan, float scale) const {
     static_cast<void>(stream), static_cast<void>(rank), static_cast<void>(layer), static_cast<void>(q);

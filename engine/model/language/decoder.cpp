@@ -192,7 +192,11 @@ Matrix Decoder::run(kernels::Stream& stream, Workspace& workspace, const Prepare
 
     // The last layer may ask for fewer rows: then it has queries of its own.
     const bool next_narrows = i + 2 == layers_.size() && wanted < rows;
-    if (!last && !next_narrows && pass.attend->looks_ahead())
+    const bool looks_ahead = pass.attend->looks_ahead();
+    if (i == 0 && !narrows && looks_ahead)
+      pass.attend->ahead(stream, part_.shard.rank, 0, projected.columns(0, q_width), workspace.plan,
+                         1.0F / std::sqrt(static_cast<float>(head_dim)));
+    if (!last && !next_narrows && looks_ahead)
       look_ahead(stream, workspace, i + 1, *pass.attend, hidden, cos.row<float>(0), sin.row<float>(0));
 
     if (narrows) {

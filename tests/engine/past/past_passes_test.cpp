@@ -102,7 +102,8 @@ TEST(PastTest, ALayerAheadSomeOfItIsChosenByGuesses) {
   const Listening listening(guessed);
   const std::vector<float> by_own = asked.ask({asked.seen()}, own)[0];
   const std::vector<float> by_guesses = asked.ask({asked.seen()}, listening)[0];
-  EXPECT_EQ(listening.calls, (std::vector<std::string>{"ahead 1", "attend 0", "attend 1", "attend 2"}))
+  EXPECT_EQ(listening.calls,
+            (std::vector<std::string>{"ahead 0", "ahead 1", "attend 0", "attend 1", "attend 2"}))
       << "the last layer asks for fewer rows";
   // Once for each layer: what was brought ahead is not brought again.
   EXPECT_EQ(guessed.counted(0).of, own.counted(0).of);
