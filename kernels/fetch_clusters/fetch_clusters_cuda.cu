@@ -1,6 +1,6 @@
 // Pieces from the host's memory by kernels that read it: a warp a piece, block by block into shared memory
 // and from there, as numbers, into its list. Many warps wait at once, so that the bus is never without
-// requests.
+// requests, and each brings as many tokens as the others.
 #include <algorithm>
 
 #include <cub/block/block_scan.cuh>
@@ -85,8 +85,6 @@ struct Piece {
   }
 };
 
-constexpr unsigned kAllLanes = 0xffffffffU;
-
 /// The first of `count` ascending places that is not before `place`, by a warp: 32 at once.
 __device__ __forceinline__ int first_from(const std::int32_t* places, int count, std::int64_t place,
                                           int lane) {
@@ -95,16 +93,17 @@ __device__ __forceinline__ int first_from(const std::int32_t* places, int count,
     const int step = (left + 31) / 32;
     const int at = first + (lane + 1) * step - 1;
     const bool before = at < first + left && places[at] < place;
-    const int whole = __popc(__ballot_sync(kAllLanes, before));
+    const int whole = __popc(__ballot_sync(0xffffffffU, before));
+    // Of the part in which it is, the last one is known not to be before.
+    left = min(step, left - whole * step);
     first += whole * step;
     if (step == 1) break;
-    left = min(step, left - whole * step);
   }
   return first;
 }
 
-/// Visits the pieces of warp `warp` of `warps`: as many tokens as the others have, but for parts of a piece.
-/// Those of all KV heads lie in a row. A lane looks up one of 32 at once.
+/// Visits the pieces of warp `warp` of `warps`: as many tokens as the others have, but for parts of a piece,
+/// so that none is waited for. Those of all KV heads lie in a row.
 template <typename Visit>
 __device__ __forceinline__ void each_piece(const ClusterPieces& pieces, const ClusterSelection& chosen,
                                            std::int64_t clusters, const ClusterTurn& turn,
@@ -115,33 +114,22 @@ __device__ __forceinline__ void each_piece(const ClusterPieces& pieces, const Cl
   const std::int64_t begin = all * warp / warps, end = all * (warp + 1) / warps;
   std::int64_t passed = 0;
   for (int head = 0; head < static_cast<int>(pieces.kv_heads) && passed < end; ++head) {
-    const std::int64_t before = passed;
-    passed += to.counts[head];
-    if (passed <= begin) continue;
-    const int count = chosen.count[head];
-    const std::int32_t* places = to.places + head * clusters;
-    bool is_over = false;
-    for (int first = first_from(places, count, begin - before, lane); first < count && !is_over;
-         first += 32) {
-      int place = 0, tokens = 0, angles = 0;
-      std::int64_t from = 0;
-      if (first + lane < count) {
-        place = places[first + lane];
-        const int cluster = chosen.clusters[head * clusters + first + lane];
-        tokens = pieces.counts[cluster];
-        from = pieces.begins[cluster];
-        if (turn.cos != nullptr) angles = turn.first[cluster];
-      }
-      for (int i = 0; i < min(32, count - first); ++i) {
-        const std::int64_t at = __shfl_sync(kAllLanes, place, i), own = __shfl_sync(kAllLanes, tokens, i);
-        // A list ends before the first cluster that it has no room for.
-        is_over = before + at >= end || at + own > to.capacity;
-        if (is_over) break;
-        const PackedShape shape{pieces.form, 1, 1, pieces.head_dim, own};
-        visit(Piece{shape, pieces.memory + __shfl_sync(kAllLanes, from, i) + head * shape.bytes(),
-                    head * to.capacity + at, __shfl_sync(kAllLanes, angles, i)});
+    const std::int64_t of_head = to.counts[head];
+    if (passed + of_head > begin) {
+      const int count = chosen.count[head];
+      const std::int32_t* places = to.places + head * clusters;
+      for (int i = first_from(places, count, begin - passed, lane); i < count; ++i) {
+        const std::int64_t place = places[i];
+        if (passed + place >= end) break;
+        const int cluster = chosen.clusters[head * clusters + i];
+        const std::int64_t tokens = pieces.counts[cluster];
+        if (place + tokens > to.capacity) break;
+        const PackedShape shape{pieces.form, 1, 1, pieces.head_dim, tokens};
+        visit(Piece{shape, pieces.memory + pieces.begins[cluster] + head * shape.bytes(),
+                    head * to.capacity + place, turn.cos == nullptr ? 0 : std::int64_t{turn.first[cluster]}});
       }
     }
+    passed += of_head;
   }
 }
 
@@ -159,19 +147,17 @@ __global__ void __launch_bounds__(kFetchThreads)
   std::byte* memory_of_warp = memory + warp * kRoom;
   const int warps = static_cast<int>(blockDim.x) / 32;
   const auto visit = [&](const Piece& piece) {
-    // What is known beforehand of its shape, the compiler knows.
-    const PackedShape shape{form, 1, 1, kWidth, piece.shape.tokens};
     // Keys and values at once where there is room for both.
-    const std::int64_t all_bytes = shape.bytes();
+    const std::int64_t all_bytes = piece.shape.bytes();
     const bool at_once = all_bytes <= kRoom;
     if (at_once) copy_lines(memory_of_warp, piece.from, static_cast<int>(all_bytes), lane);
     for (int half = 0; half < 2; ++half) {
       const bool value = half != 0;
       T* list = static_cast<T*>(value ? to.values : to.keys) + piece.place * kWidth;
-      for (std::int64_t index = 0; index < shape.blocks(); ++index) {
-        const auto tokens = static_cast<int>(shape.tokens_of_block(index));
-        const auto bytes = static_cast<int>(shape.block_bytes(tokens));
-        const std::byte* from = piece.from + shape.offset(0, value, 0, index);
+      for (std::int64_t index = 0; index < piece.shape.blocks(); ++index) {
+        const auto tokens = static_cast<int>(piece.shape.tokens_of_block(index));
+        const auto bytes = static_cast<int>(piece.shape.block_bytes(tokens));
+        const std::byte* from = piece.block(value, index);
         const std::byte* room = memory_of_warp + (at_once ? from - piece.from : 0);
         if (!at_once) copy_lines(memory_of_warp, from, bytes, lane);
         await_copies();
@@ -180,10 +166,9 @@ __global__ void __launch_bounds__(kFetchThreads)
         if (value || turn.cos == nullptr) {
           const int column = lane % lanes * kColumns;
           const Columns<form, kColumns> columns(room, kWidth, column);
-#pragma unroll 4
           for (int row = lane / lanes; row < tokens; row += kRowsAtOnce) {
             float values[kColumns];
-            cuda::read_columns<form, kColumns>(shape, room, tokens, row, column, columns, values);
+            cuda::read_columns<form, kColumns>(piece.shape, room, tokens, row, column, columns, values);
             cuda::store(rows + row * kWidth + column, values);
           }
         } else {
@@ -191,15 +176,14 @@ __global__ void __launch_bounds__(kFetchThreads)
           const int column = lane % lanes * kHalfColumns;
           const Columns<form, kHalfColumns> low_columns(room, kWidth, column),
               high_columns(room, kWidth, column + kWidth / 2);
-#pragma unroll 4
           for (int row = lane / lanes; row < tokens; row += kRowsAtOnce) {
             const std::int64_t angles = (piece.angles + index * kBlock + row) * (kWidth / 2) + column;
             using Four = cuda::Pack<float, kHalfColumns>;
             const Four c = *reinterpret_cast<const Four*>(turn.cos + angles);
             const Four s = *reinterpret_cast<const Four*>(turn.sin + angles);
             float low[kHalfColumns], high[kHalfColumns];
-            cuda::read_columns<form, kHalfColumns>(shape, room, tokens, row, column, low_columns, low);
-            cuda::read_columns<form, kHalfColumns>(shape, room, tokens, row, column + kWidth / 2,
+            cuda::read_columns<form, kHalfColumns>(piece.shape, room, tokens, row, column, low_columns, low);
+            cuda::read_columns<form, kHalfColumns>(piece.shape, room, tokens, row, column + kWidth / 2,
                                                    high_columns, high);
 #pragma unroll
             for (int i = 0; i < kHalfColumns; ++i) {
