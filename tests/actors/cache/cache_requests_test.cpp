@@ -56,7 +56,7 @@ TEST_F(CacheRequestsTest, AQuestionIsAnswered) {
   for (const PastReply& each : heard.replies)
     if (each.ticket == ticket && each.outcome == PastOutcome::progress)
       progress.push_back(json::parse(each.text));
-  ASSERT_THAT(progress, SizeIs(6 + 2 + 40));
+  ASSERT_THAT(progress, SizeIs(6 + 2 + 39));
   EXPECT_EQ(progress.front(), json::parse(R"({"windows": 1, "of": 6, "brief": true})"));
   EXPECT_EQ(progress[5], json::parse(R"({"windows": 6, "of": 6, "brief": true})"));
   EXPECT_EQ(heard.replies.back().outcome, PastOutcome::answer);
