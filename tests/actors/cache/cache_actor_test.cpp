@@ -208,6 +208,19 @@ TEST_F(CacheActorTest, ReadersReadWhatTheDiskHas) {
   EXPECT_EQ(last(one).at("cameras").at(0).at("whole"), 10);
 }
 
+TEST_F(CacheActorTest, APageThatTheDiskHasInTwoFormsIsVerifiedAsOne) {
+  options_.memory.disk = {{Form::fp8, hours(48)}, {Form::int4, hours(48)}};
+  begin();
+  see(0, 80);
+  stop();
+  begin();
+  EXPECT_EQ(store_.list().at(0).pages, 20U) << "two of each";
+  Asker& one = asker();
+  ask(one, 1, PastVerify{});
+  EXPECT_EQ(last(one).at("cameras").at(0).at("whole"), 10);
+  EXPECT_EQ(last(one).at("cameras").at(0).at("damaged"), 0);
+}
+
 // What it was to read is as good as damaged; nobody waits for it until his time is over.
 TEST_F(CacheActorTest, WhatAReaderTakesWithItIsUnread) {
   begin();
