@@ -52,6 +52,8 @@ TEST_F(CacheActorTest, WhoseTimeIsOverIsToldSo) {
   pass(250ms);
   ASSERT_THAT(one.replies, SizeIs(1));
   EXPECT_EQ(one.replies[0]->outcome, PastOutcome::too_late);
+  EXPECT_THAT(metrics_.text(), Not(HasSubstr("vigil_past_questions_total{outcome=\"too_late\"}")))
+      << "whoever has the socket counts it";
   EXPECT_EQ(one.replies[0]->ticket, 7U);
   EXPECT_THAT(join("cuda:0").recalls, IsEmpty()) << "nobody waits for them";
 }
