@@ -125,7 +125,12 @@ std::optional<history::CameraId> CacheDesk::resolve(const PastRequest& request, 
   if (named.size() == 1) return named.front();
   // Of what is hidden nothing is told, not even that it is there.
   if (named.empty()) {
-    say(request.ticket, PastOutcome::bad_request, "nothing is remembered of a camera " + camera.name);
+    std::string line = "nothing is remembered of a camera " + camera.name;
+    // Nor, of a tenant that is not his, that it was not so: whose there are is none of his business.
+    const std::string tenant = camera.tenant.value_or("");
+    if (!tenant.empty() && (!request.rights.tenants || request.rights.tenants->contains(tenant)))
+      line += " of a tenant " + tenant;
+    say(request.ticket, PastOutcome::bad_request, std::move(line));
     news_.replies.back().is_unknown = true;
   } else {
     std::string line = "several tenants have or had a camera " + camera.name + ": name one of";

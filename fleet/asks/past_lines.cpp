@@ -122,8 +122,8 @@ std::string silent_of(const json& object) {
   return count == 0 ? "" : nodes + (count == 1 ? " does not answer" : " do not answer");
 }
 
-std::string nothing_but(const std::string& silent) {
-  std::string line = "nothing is remembered";
+std::string nothing_but(const std::string& silent, const std::string& tenant) {
+  std::string line = "nothing is remembered" + (tenant.empty() ? "" : " of a tenant " + tenant);
   if (!silent.empty()) line.append("; ").append(silent);
   return line;
 }
@@ -178,12 +178,12 @@ std::optional<std::string> answer_line(const std::string& body) {
   return line;
 }
 
-std::optional<std::string> memory_table(const std::string& body) {
+std::optional<std::string> memory_table(const std::string& body, const std::string& tenant) {
   const json list = object_of(body);
   const json& cameras = member(list, "cameras");
   if (!cameras.is_array()) return std::nullopt;
   const std::string silent = silent_of(list);
-  if (cameras.empty()) return nothing_but(silent);
+  if (cameras.empty()) return nothing_but(silent, tenant);
   std::vector<actors::Row> rows = {{"camera", "tenant", "pages", "bytes", "from", "to", "forms", "gaps"}};
   for (const json& each : cameras) {
     const json& bytes = member(each, "bytes");
@@ -202,7 +202,7 @@ std::optional<std::string> memory_table(const std::string& body) {
   return text;
 }
 
-std::optional<VerifiedTable> verified_table(const std::string& body) {
+std::optional<VerifiedTable> verified_table(const std::string& body, const std::string& tenant) {
   const json list = object_of(body);
   const json& cameras = member(list, "cameras");
   if (!cameras.is_array()) return std::nullopt;
@@ -210,7 +210,7 @@ std::optional<VerifiedTable> verified_table(const std::string& body) {
   const std::string silent = silent_of(list);
   verified.is_partial = !silent.empty();
   if (cameras.empty()) {
-    verified.text = nothing_but(silent);
+    verified.text = nothing_but(silent, tenant);
     return verified;
   }
   std::vector<actors::Row> rows = {{"camera", "tenant", "whole", "damaged"}};

@@ -64,6 +64,8 @@ TEST(PastLines, AListIsATable) {
             "gate         north   12     1.5 MiB  2026-08-01 10:00:00  2026-08-01 11:00:00  fp8,int4  0\n"
             "a-long-name                 0 B");
   EXPECT_EQ(memory_table(R"({"cameras": []})"), "nothing is remembered");
+  EXPECT_EQ(memory_table(R"({"cameras": [], "silent": ["gpu-2"]})", "nort"),
+            "nothing is remembered of a tenant nort; gpu-2 does not answer");
   EXPECT_THAT(*memory_table(R"({"cameras": [{"camera": "x\u001b[2J"}, 7, null, []]})"),
               Not(HasSubstr("\x1b")));
 }
@@ -77,6 +79,7 @@ TEST(PastLines, ACheckTellsWhetherAnythingIsDamaged) {
   EXPECT_EQ(whole->text, "camera  tenant  whole  damaged\ngate    north   7      0");
   EXPECT_TRUE(verified_table(R"({"cameras": [{"damaged": 1}, {"damaged": 0}]})")->is_damaged);
   EXPECT_EQ(verified_table(R"({"cameras": []})")->text, "nothing is remembered");
+  EXPECT_EQ(verified_table(R"({"cameras": []})", "nort")->text, "nothing is remembered of a tenant nort");
 }
 
 TEST(PastLines, NodesThatDoNotAnswerAreNamed) {
