@@ -291,11 +291,23 @@ void CacheDesk::recalled(const Recalled& recalled) {
   if (recalled.failure.empty()) {
     questions_.recalled(recalled.ticket, recalled.answer);
   } else {
-    if (!recalled.is_busy)
-      news_.warnings.push_back("a window of the past was not answered: " + recalled.failure);
+    if (!recalled.is_busy) warn_of_lost_window(recalled);
     questions_.failed(recalled.ticket, recalled.is_busy);
   }
   hear_questions();
+}
+
+/// Nothing about one whose question was given up.
+void CacheDesk::warn_of_lost_window(const Recalled& recalled) {
+  const auto asker = questions_.asker_of(recalled.ticket);
+  if (!asker) return;
+  const std::string tenant = asker->camera.tenant.empty() ? "" : " of tenant " + asker->camera.tenant;
+  const auto line =
+      lost_windows_.hear(asker->camera,
+                         "a window of the past was not answered: camera " + asker->camera.camera + tenant +
+                             ", question " + std::to_string(asker->ticket) + ": " + recalled.failure,
+                         clock_.now());
+  if (line) news_.warnings.push_back(*line);
 }
 
 void CacheDesk::lost(const std::vector<std::uint64_t>& recalls) {

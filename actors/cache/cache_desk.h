@@ -15,6 +15,7 @@
 #include "actors/cache/present_book.h"
 #include "actors/messages/past.h"
 #include "actors/messages/remembered.h"
+#include "actors/messages/repeated_lines.h"
 #include "actors/messages/watch.h"
 #include "base/clock.h"
 #include "engine/kv/history/history_store.h"
@@ -115,6 +116,7 @@ class CacheDesk {
   void note_come(const LeftPages& pages);
   void verify_next(std::uint64_t ticket);
   void hear_questions();
+  void warn_of_lost_window(const Recalled& recalled);
   void say(std::uint64_t ticket, PastOutcome outcome, std::string text);
   void tell_wanted();
   void age();
@@ -147,6 +149,7 @@ class CacheDesk {
   };
   bool is_finished(const Erasing& erasing) const;
   std::vector<Erasing> erasing_;
+  RepeatedLines<history::CameraId> lost_windows_;
   std::vector<kv::Form> wanted_;
   base::Clock::TimePoint aged_{};
   bool has_aged_ = false;

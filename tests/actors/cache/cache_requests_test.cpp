@@ -131,13 +131,46 @@ TEST_F(CacheRequestsTest, AWindowThatCannotBeAnsweredIsLostAndToldInTheLog) {
   EXPECT_EQ(answer(ticket).at("windows_lost"), 1);
   EXPECT_EQ(answer(ticket).at("answer"), "Yes");
   EXPECT_THAT(heard.warnings,
-              ElementsAre("a window of the past was not answered: the text has a special token"));
+              ElementsAre("a window of the past was not answered: camera yard of tenant city, question " +
+                          std::to_string(ticket) + ": the text has a special token"));
   // One that is only busy is no news.
   heard = {};
   device = [](const Recall& recall) { return Recalled{recall.ticket, {}, "no room", true}; };
   const std::uint64_t busy = ask(question({"yard", {}}));
   settle();
   EXPECT_FALSE(is_told(busy));
+  EXPECT_THAT(heard.warnings, IsEmpty());
+}
+
+TEST_F(CacheRequestsTest, ACameraWhoseWindowsAreNotAnsweredHasALineAMinute) {
+  device = [](const Recall& recall) { return Recalled{recall.ticket, {}, "no such text", false}; };
+  const auto lines = [&](const PastCamera& camera) {
+    heard.warnings.clear();
+    const std::uint64_t ticket = ask(question(camera));
+    settle();
+    EXPECT_TRUE(answer(ticket).at("answer").is_null());
+    return heard.warnings;
+  };
+  EXPECT_THAT(lines({"yard", {}}), SizeIs(1)) << "of six windows";
+  EXPECT_THAT(lines({"yard", {}}), IsEmpty());
+  EXPECT_THAT(lines({"gate", "village"}), ElementsAre(HasSubstr("camera gate of tenant village, question ")));
+  EXPECT_THAT(lines({"gate", "city"}), SizeIs(1)) << "another tenant's is another camera";
+  clock.advance(59s);
+  EXPECT_THAT(lines({"yard", {}}), IsEmpty());
+  clock.advance(1s);
+  // All but the first of 3 questions' windows, and none of other cameras'.
+  EXPECT_THAT(lines({"yard", {}}), ElementsAre(::testing::AllOf(
+                                       HasSubstr("camera yard of tenant city"), HasSubstr(": no such text"),
+                                       HasSubstr("(and 17 times since this was last said)"))));
+}
+
+TEST_F(CacheRequestsTest, OfAWindowWhoseQuestionWasGivenUpNothingIsSaid) {
+  const std::uint64_t ticket = ask(question({"yard", {}}));
+  ASSERT_FALSE(heard.recalls.empty());
+  const std::uint64_t window = heard.recalls.front().ticket;
+  desk->forget(ticket);
+  desk->recalled(Recalled{window, {}, "no such text", false});
+  hear();
   EXPECT_THAT(heard.warnings, IsEmpty());
 }
 
