@@ -50,7 +50,8 @@ void add_ask_camera_options(CLI::App& command, AskCameraOptions& options) {
       .add_option("--since", options.since, "From so long ago (2h), or from a time (2026-08-01T10:00:00Z)")
       ->group(kCameraGroup)
       ->type_name("WHEN");
-  command.add_option("--until", options.until, "Up to then; now if left out, or not come yet")
+  command
+      .add_option("--until", options.until, "Up to then; now if left out. What has not come yet is cut off")
       ->group(kCameraGroup)
       ->type_name("WHEN");
   command

@@ -69,7 +69,7 @@ int erase_memory(const MemoryArguments& arguments) {
   const std::int64_t until = end_of("--to", "0s", now);
   if (!arguments.to.empty()) asked.to_ms = end_of("--to", arguments.to, now);
   // Until now is until the service's own now, which alone knows what was seen.
-  if (asked.to_ms == until) asked.to_ms.reset();
+  if (asked.to_ms >= until) asked.to_ms.reset();
   if (asked.from_ms)
     check_past_span("--from", *asked.from_ms, asked.to_ms ? "--to" : "now", asked.to_ms.value_or(until));
   asked.timeout = timeout_of(arguments.connection);
@@ -115,7 +115,8 @@ void add_memory(CLI::App& root, Invocation& chosen) {
   erase->get_option("--camera")->required();
   erase->add_option("--from", arguments->from, "From so long ago (2h), or from a time (2026-08-01T10:00:00Z)")
       ->type_name("WHEN");
-  erase->add_option("--to", arguments->to, "Up to then; now if left out, or not come yet")->type_name("WHEN");
+  erase->add_option("--to", arguments->to, "Up to then; now if left out. What has not come yet is cut off")
+      ->type_name("WHEN");
   erase->add_flag("--all", arguments->all, "All that it saw until now");
   erase->footer(
       "Of what is remembered alone: stills, clips and events stay until their own ages.\n"

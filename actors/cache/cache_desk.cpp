@@ -170,8 +170,19 @@ bool CacheDesk::is_watched(const history::CameraId& camera) const {
   return known != watched_.end() && known->second == camera;
 }
 
+void CacheDesk::cut_off(Asked& asked) {
+  history::WallRange& wall = asked.question.wall;
+  const auto waited = std::chrono::nanoseconds(clock_.now() - asked.since).count();
+  std::int64_t come = memory::nanoseconds(clock_.wall()) - waited;
+  if (wall.to <= come) return;
+  for (const memory::Memory::Found& page : memory_.find(asked.camera, {std::max(come, wall.from), wall.to}))
+    come = std::max(come, history::wall_of(page.info).to);
+  if (wall.from <= come) wall.to = std::min(wall.to, come);
+}
+
 void CacheDesk::begin(std::uint64_t ticket) {
-  const Asked& asked = asked_.at(ticket);
+  Asked& asked = asked_.at(ticket);
+  cut_off(asked);
   const PastQuestion& question = asked.question;
   questions_.ask(ticket, {asked.camera, question.wall, question.question, question.about, question.method,
                           question.max_tokens, asked.since});

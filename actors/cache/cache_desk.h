@@ -109,7 +109,8 @@ class CacheDesk {
   void take(const PastRequest& request, const PastErasure& erasure);
   /// Of a camera that is not known here.
   void hold_for_later(const PastRequest& request, const PastErasure& erasure);
-  /// The question need not wait for what devices have.
+  /// The question need not wait for what devices have. Of what it is about, what had not come when it was
+  /// asked is cut off; of a file that is read ahead of its time, more has.
   void begin(std::uint64_t ticket);
   bool is_watched(const history::CameraId& camera) const;
   /// What has come, for questions that are about what has not.
@@ -135,6 +136,7 @@ class CacheDesk {
     PastQuestion question;
     base::Clock::TimePoint since{};
   };
+  void cut_off(Asked& asked);
   std::map<std::uint64_t, Asked> asked_;
   std::map<std::uint64_t, Verifying> verifying_;
   /// Which request a reading of the readers' verifies.

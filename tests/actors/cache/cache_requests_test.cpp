@@ -84,6 +84,30 @@ TEST_F(CacheRequestsTest, OfWhatIsOnTheDiskTheReadersRead) {
   EXPECT_EQ(answer(other).at("windows_lost"), 6);
 }
 
+TEST_F(CacheRequestsTest, WhatHasNotComeYetIsCutOff) {
+  const auto asked = [&](std::int64_t from, std::int64_t to) {
+    const std::uint64_t ticket = ask(question({"yard", {}}, "Did a car stop?", from_begin(from, to)));
+    settle();
+    return answer(ticket);
+  };
+  // It is 200 s after the begin; 80 of them are remembered.
+  json told = asked(0, 4000);
+  EXPECT_EQ(told.at("to"), "2026-08-01T10:03:20.000Z");
+  EXPECT_EQ(told.at("coverage").at("share"), 0.4);
+  EXPECT_EQ(asked(0, 100).at("to"), "2026-08-01T10:01:39.999Z") << "that was";
+  // A file that is read ahead of its time.
+  see(kYard, 240, 320);
+  settle();
+  told = asked(240, 4000);
+  EXPECT_EQ(told.at("to"), "2026-08-01T10:05:19.999Z");
+  EXPECT_EQ(told.at("coverage").at("share"), 1);
+  EXPECT_EQ(asked(240, 280).at("to"), "2026-08-01T10:04:39.999Z");
+  // Nothing of it has come.
+  told = asked(1000, 4000);
+  EXPECT_EQ(told.at("to"), "2026-08-01T11:06:39.999Z");
+  EXPECT_EQ(told.at("coverage").at("share"), 0);
+}
+
 TEST_F(CacheRequestsTest, WhoForgetsAQuestionHearsNothingMore) {
   const std::uint64_t ticket = ask(question({"yard", {}})), other = ask(question({"gate", "city"}));
   std::vector<std::uint64_t> own;
