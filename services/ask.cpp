@@ -164,16 +164,21 @@ void check_together(const CLI::App& command, bool of_camera, const OptionSet& ot
   }
 }
 
+CLI::ValidationError no_question(const std::string& example) {
+  return CLI::ValidationError("QUESTION",
+                              "what is asked is missing: a question in quotes, such as \"" + example + '"');
+}
+
 /// The words beside the options, as what they are.
 void read_words(AskArguments& arguments) {
   if (arguments.camera.camera.empty()) {
     if (arguments.first.empty()) throw CLI::RequiredError("VIDEO");
-    if (arguments.more.empty()) throw CLI::RequiredError("QUESTION");
+    if (arguments.more.empty()) throw no_question("Is there a person in the room?");
     set_video(arguments.ask, arguments.first);
     set_questions(arguments.ask, arguments.more);
     return;
   }
-  if (arguments.first.empty()) throw CLI::RequiredError("QUESTION");
+  if (arguments.first.empty()) throw no_question("When did the red car arrive?");
   set_questions(arguments.ask, {arguments.first});
 }
 

@@ -25,8 +25,8 @@ cluster::AskQuestion past_question(const AskCameraOptions& options, const std::s
   asked.question = question;
   if (!options.about.empty()) asked.about = options.about;
   if (options.since.empty()) throw UsageError("--since: how far back is to be looked, such as 2h, is needed");
-  asked.from_ms = moment_of("--since", options.since, now);
-  asked.to_ms = moment_of("--until", options.until.empty() ? "0s" : options.until, now);
+  asked.from_ms = begin_of("--since", options.since, now);
+  asked.to_ms = end_of("--until", options.until.empty() ? "0s" : options.until, now);
   check_past_span("--since", asked.from_ms, "--until", asked.to_ms);
   for (const auto method : cluster::kAskMethods)
     if (options.method == cluster::name_of(method)) asked.method = method;
@@ -50,7 +50,8 @@ void add_ask_camera_options(CLI::App& command, AskCameraOptions& options) {
       .add_option("--since", options.since, "From so long ago (2h), or from a time (2026-08-01T10:00:00Z)")
       ->group(kCameraGroup)
       ->type_name("WHEN");
-  command.add_option("--until", options.until, "Up to then; now if left out")
+  command
+      .add_option("--until", options.until, "Up to then; now if left out. What has not come yet is cut off")
       ->group(kCameraGroup)
       ->type_name("WHEN");
   command

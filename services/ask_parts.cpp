@@ -40,7 +40,8 @@ fleet::AskBook::Options ask_book_options(const config::AskSettings& settings) {
 }
 
 TakingAsks::TakingAsks(const config::AskSettings& settings, const fleet::past_answers_actor& answers,
-                       caf::actor_system& system, const base::Clock& clock, spdlog::logger& logger) {
+                       caf::actor_system& system, const base::Clock& clock, spdlog::logger& logger,
+                       actors::Metrics& metrics) {
   if (!answers || settings.bind.empty()) return;
   asks_ = system.spawn(
       fleet::asks,
@@ -48,7 +49,8 @@ TakingAsks::TakingAsks(const config::AskSettings& settings, const fleet::past_an
                       .answers = answers,
                       .book = ask_book_options(settings),
                       .clock = clock,
-                      .logger = logger});
+                      .logger = logger,
+                      .metrics = metrics});
 }
 
 TakingAsks::~TakingAsks() {

@@ -5,6 +5,7 @@
 #include <spdlog/logger.h>
 
 #include "actors/messages/cache.h"
+#include "actors/status/metrics.h"
 #include "base/clock.h"
 #include "cluster/asks/server.h"
 #include "config/settings.h"
@@ -27,7 +28,8 @@ class TakingAsks {
   /// What is referred to has to outlive all actors. Throws AskError for a socket that cannot be had,
   /// KeyError.
   TakingAsks(const config::AskSettings& settings, const fleet::past_answers_actor& answers,
-             caf::actor_system& system, const base::Clock& clock, spdlog::logger& logger);
+             caf::actor_system& system, const base::Clock& clock, spdlog::logger& logger,
+             actors::Metrics& metrics);
   ~TakingAsks();
   TakingAsks(const TakingAsks&) = delete;
   TakingAsks& operator=(const TakingAsks&) = delete;

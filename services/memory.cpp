@@ -40,13 +40,13 @@ Request of_cameras(const MemoryArguments& arguments) {
 
 int list_memory(const MemoryArguments& arguments) {
   const std::string body = ask_past(arguments.connection, of_cameras<cluster::MemoryList>(arguments));
-  print_past(arguments.connection, arguments.output, body, fleet::memory_table(body));
+  print_past(arguments.connection, arguments.output, body, fleet::memory_table(body, arguments.tenant));
   return kDone;
 }
 
 int verify_memory(const MemoryArguments& arguments) {
   const std::string body = ask_past(arguments.connection, of_cameras<cluster::MemoryVerify>(arguments));
-  const auto verified = fleet::verified_table(body);
+  const auto verified = fleet::verified_table(body, arguments.tenant);
   print_past(arguments.connection, arguments.output, body,
              verified ? std::optional(verified->text) : std::nullopt);
   return verified->is_damaged || verified->is_partial ? kFailed : kDone;
@@ -59,15 +59,19 @@ int erase_memory(const MemoryArguments& arguments) {
   asked.camera = arguments.camera;
   asked.tenant = past_name("--tenant", arguments.tenant);
   const bool has_span = !arguments.from.empty() || !arguments.to.empty();
-  if (has_span == arguments.all)
+  if (has_span && arguments.all)
+    throw UsageError("--all and " + std::string(arguments.from.empty() ? "--to" : "--from") +
+                     " exclude each other: nothing was erased");
+  if (!has_span && !arguments.all)
     throw UsageError("say what is to be erased: --from, --to or both, or --all that the camera saw");
   const auto now = clock.wall();
-  if (!arguments.from.empty()) asked.from_ms = moment_of("--from", arguments.from, now);
-  if (!arguments.to.empty()) asked.to_ms = moment_of("--to", arguments.to, now);
-  if (asked.from_ms) {
-    const std::int64_t to = asked.to_ms ? *asked.to_ms : moment_of("--to", "0s", now);
-    check_past_span("--from", *asked.from_ms, asked.to_ms ? "--to" : "now", to);
-  }
+  if (!arguments.from.empty()) asked.from_ms = begin_of("--from", arguments.from, now);
+  const std::int64_t until = end_of("--to", "0s", now);
+  if (!arguments.to.empty()) asked.to_ms = end_of("--to", arguments.to, now);
+  // Until now is until the service's own now, which alone knows what was seen.
+  if (asked.to_ms >= until) asked.to_ms.reset();
+  if (asked.from_ms)
+    check_past_span("--from", *asked.from_ms, asked.to_ms ? "--to" : "now", asked.to_ms.value_or(until));
   asked.timeout = timeout_of(arguments.connection);
   const std::string body = ask_past(arguments.connection, asked);
   print_past(arguments.connection, arguments.output, body, fleet::erasure_line(body));
@@ -111,7 +115,8 @@ void add_memory(CLI::App& root, Invocation& chosen) {
   erase->get_option("--camera")->required();
   erase->add_option("--from", arguments->from, "From so long ago (2h), or from a time (2026-08-01T10:00:00Z)")
       ->type_name("WHEN");
-  erase->add_option("--to", arguments->to, "Up to then; now if left out")->type_name("WHEN");
+  erase->add_option("--to", arguments->to, "Up to then; now if left out. What has not come yet is cut off")
+      ->type_name("WHEN");
   erase->add_flag("--all", arguments->all, "All that it saw until now");
   erase->footer(
       "Of what is remembered alone: stills, clips and events stay until their own ages.\n"

@@ -339,7 +339,7 @@ std::optional<NodeParts> start_all(const NodeIdentity& self, NodeGround& on, con
     introduce(self, on, started, parts);
     if (self.keeps && parts.past)
       parts.asks = std::make_unique<TakingAsks>(self.settings.asks, parts.past, on.systems.system, on.clock,
-                                                on.logger);
+                                                on.logger, on.shown.metrics);
     return parts;
   } catch (const std::exception& error) {
     announcer.error(error.what());

@@ -69,6 +69,10 @@ std::string why_nobody(const std::string& endpoint, const std::optional<Connecti
          "--connect what its configuration says in asks.bind?";
 }
 
+std::int64_t ms_of(base::Clock::WallTime time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
 AskClient client_of(const PastConnection& connection) {
   check_endpoint("--connect", connection.endpoint, config::AskSettings().bind);
   AskClient::Options options{.endpoint = connection.endpoint};
@@ -144,13 +148,16 @@ std::string ask_past(const PastConnection& connection, const cluster::AskRequest
   }
 }
 
-std::int64_t moment_of(const char* option, const std::string& text, base::Clock::WallTime now) {
-  using std::chrono::milliseconds;
-  const auto ms = [](base::Clock::WallTime time) {
-    return std::chrono::duration_cast<milliseconds>(time.time_since_epoch()).count();
-  };
-  if (const auto ago = base::parse_duration(text)) return std::max<std::int64_t>(0, ms(now) - ago->count());
-  if (const auto time = base::parse_rfc3339(text)) return ms(*time);
+std::int64_t begin_of(const char* option, const std::string& text, base::Clock::WallTime now) {
+  const std::int64_t time = end_of(option, text, now);
+  if (time <= ms_of(now)) return time;
+  throw UsageError(std::string(option) + ": '" + base::one_line(text) + "' has not come yet");
+}
+
+std::int64_t end_of(const char* option, const std::string& text, base::Clock::WallTime now) {
+  if (const auto ago = base::parse_duration(text))
+    return std::max<std::int64_t>(0, ms_of(now) - ago->count());
+  if (const auto time = base::parse_rfc3339(text)) return ms_of(*time);
   throw UsageError(std::string(option) +
                    ": expected how long ago, such as 2h, or a time such as 2026-08-01T10:00:00Z, not '" +
                    base::one_line(text) + "'");

@@ -30,9 +30,10 @@ base::Duration timeout_of(const PastConnection& connection);
 /// UsageError, and std::runtime_error: where nobody is, or with what the service says instead of an answer.
 std::string ask_past(const PastConnection& connection, const cluster::AskRequest& request);
 
-/// A time of the past: "2h" before `now`, at most back to 1970, or "2026-08-01T10:00:00Z"; in milliseconds
-/// since then. Throws UsageError.
-std::int64_t moment_of(const char* option, const std::string& text, base::Clock::WallTime now);
+/// "2h" before `now`, at most back to 1970, or "2026-08-01T10:00:00Z"; in milliseconds since then. Throws
+/// UsageError: for what is no time, and for a beginning that has not come yet.
+std::int64_t begin_of(const char* option, const std::string& text, base::Clock::WallTime now);
+std::int64_t end_of(const char* option, const std::string& text, base::Clock::WallTime now);
 
 /// Throws UsageError for what cannot be the name of a camera or a tenant, or for two times with nothing
 /// between them.

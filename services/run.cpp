@@ -161,7 +161,7 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
   try {
     std::optional<MemoryParts::Running> remembering(std::in_place, memory, system);
     std::optional<TakingAsks> asks(std::in_place, settings.asks, remembering->access().cache, system, clock,
-                                   *logger);
+                                   *logger, metrics);
     const int code = run_pipeline(system,
                                   actors::PipelineDeps{.cameras = cameras,
                                                        .once = arguments.once,

@@ -125,7 +125,12 @@ std::optional<history::CameraId> CacheDesk::resolve(const PastRequest& request, 
   if (named.size() == 1) return named.front();
   // Of what is hidden nothing is told, not even that it is there.
   if (named.empty()) {
-    say(request.ticket, PastOutcome::bad_request, "nothing is remembered of a camera " + camera.name);
+    std::string line = "nothing is remembered of a camera " + camera.name;
+    // Nor, of a tenant that is not his, that it was not so: whose there are is none of his business.
+    const std::string tenant = camera.tenant.value_or("");
+    if (!tenant.empty() && (!request.rights.tenants || request.rights.tenants->contains(tenant)))
+      line += " of a tenant " + tenant;
+    say(request.ticket, PastOutcome::bad_request, std::move(line));
     news_.replies.back().is_unknown = true;
   } else {
     std::string line = "several tenants have or had a camera " + camera.name + ": name one of";
@@ -165,8 +170,19 @@ bool CacheDesk::is_watched(const history::CameraId& camera) const {
   return known != watched_.end() && known->second == camera;
 }
 
+void CacheDesk::cut_off(Asked& asked) {
+  history::WallRange& wall = asked.question.wall;
+  const auto waited = std::chrono::nanoseconds(clock_.now() - asked.since).count();
+  std::int64_t come = memory::nanoseconds(clock_.wall()) - waited;
+  if (wall.to <= come) return;
+  for (const memory::Memory::Found& page : memory_.find(asked.camera, {std::max(come, wall.from), wall.to}))
+    come = std::max(come, history::wall_of(page.info).to);
+  if (wall.from <= come) wall.to = std::min(wall.to, come);
+}
+
 void CacheDesk::begin(std::uint64_t ticket) {
-  const Asked& asked = asked_.at(ticket);
+  Asked& asked = asked_.at(ticket);
+  cut_off(asked);
   const PastQuestion& question = asked.question;
   questions_.ask(ticket, {asked.camera, question.wall, question.question, question.about, question.method,
                           question.max_tokens, asked.since});
@@ -286,11 +302,23 @@ void CacheDesk::recalled(const Recalled& recalled) {
   if (recalled.failure.empty()) {
     questions_.recalled(recalled.ticket, recalled.answer);
   } else {
-    if (!recalled.is_busy)
-      news_.warnings.push_back("a window of the past was not answered: " + recalled.failure);
+    if (!recalled.is_busy) warn_of_lost_window(recalled);
     questions_.failed(recalled.ticket, recalled.is_busy);
   }
   hear_questions();
+}
+
+/// Nothing about one whose question was given up.
+void CacheDesk::warn_of_lost_window(const Recalled& recalled) {
+  const auto asker = questions_.asker_of(recalled.ticket);
+  if (!asker) return;
+  const std::string tenant = asker->camera.tenant.empty() ? "" : " of tenant " + asker->camera.tenant;
+  const auto line =
+      lost_windows_.hear(asker->camera,
+                         "a window of the past was not answered: camera " + asker->camera.camera + tenant +
+                             ", question " + std::to_string(asker->ticket) + ": " + recalled.failure,
+                         clock_.now());
+  if (line) news_.warnings.push_back(*line);
 }
 
 void CacheDesk::lost(const std::vector<std::uint64_t>& recalls) {

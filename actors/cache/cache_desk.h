@@ -15,6 +15,7 @@
 #include "actors/cache/present_book.h"
 #include "actors/messages/past.h"
 #include "actors/messages/remembered.h"
+#include "actors/messages/repeated_lines.h"
 #include "actors/messages/watch.h"
 #include "base/clock.h"
 #include "engine/kv/history/history_store.h"
@@ -108,13 +109,15 @@ class CacheDesk {
   void take(const PastRequest& request, const PastErasure& erasure);
   /// Of a camera that is not known here.
   void hold_for_later(const PastRequest& request, const PastErasure& erasure);
-  /// The question need not wait for what devices have.
+  /// The question need not wait for what devices have. Of what it is about, what had not come when it was
+  /// asked is cut off; of a file that is read ahead of its time, more has.
   void begin(std::uint64_t ticket);
   bool is_watched(const history::CameraId& camera) const;
   /// What has come, for questions that are about what has not.
   void note_come(const LeftPages& pages);
   void verify_next(std::uint64_t ticket);
   void hear_questions();
+  void warn_of_lost_window(const Recalled& recalled);
   void say(std::uint64_t ticket, PastOutcome outcome, std::string text);
   void tell_wanted();
   void age();
@@ -133,6 +136,7 @@ class CacheDesk {
     PastQuestion question;
     base::Clock::TimePoint since{};
   };
+  void cut_off(Asked& asked);
   std::map<std::uint64_t, Asked> asked_;
   std::map<std::uint64_t, Verifying> verifying_;
   /// Which request a reading of the readers' verifies.
@@ -147,6 +151,7 @@ class CacheDesk {
   };
   bool is_finished(const Erasing& erasing) const;
   std::vector<Erasing> erasing_;
+  RepeatedLines<history::CameraId> lost_windows_;
   std::vector<kv::Form> wanted_;
   base::Clock::TimePoint aged_{};
   bool has_aged_ = false;

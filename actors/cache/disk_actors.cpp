@@ -6,6 +6,7 @@
 
 #include "actors/messages/shell.h"
 #include "actors/status/work_beat.h"
+#include "engine/memory/memory.h"
 
 namespace vigil::actors {
 namespace {
@@ -15,7 +16,7 @@ ReadPages pages_of(const history::HistoryStore& store, const PagesToRead& wanted
   pages.id = wanted.id;
   try {
     if (wanted.names.empty()) {
-      pages.verified = store.verify(wanted.camera);
+      pages.verified = store.verify(wanted.camera, memory::Memory::kNumbersAPage);
     } else {
       pages.values = store.read(wanted.camera.value(), wanted.names);
     }

@@ -71,6 +71,8 @@ std::string answer_text(const history::CameraId& camera, const PastQuestion& que
     evidence.push_back({{"from", time_text(window.wall.from)},
                         {"to", time_text(window.wall.to)},
                         {"score", rounded(probability(window.log_odds))}});
+  json moments = json::array();
+  for (const std::int64_t moment : found.moments) moments.push_back(time_text(moment));
   return text_of({
       {"camera", camera.camera},
       {"tenant", camera.tenant},
@@ -82,6 +84,7 @@ std::string answer_text(const history::CameraId& camera, const PastQuestion& que
       {"answer", words(answer)},
       {"probability", found.windows.empty() ? json() : json(rounded(probability(found.log_odds)))},
       {"moment", found.moment ? time_text(*found.moment) : json()},
+      {"moments", std::move(moments)},
       {"evidence", std::move(evidence)},
       {"coverage", coverage(answer.coverage)},
       {"bytes", {{"host", answer.host_bytes}, {"disk", answer.disk_bytes}}},

@@ -14,7 +14,16 @@ std::string name_of(PastOutcome outcome) {
   return std::string(kOutcomes[static_cast<std::size_t>(outcome)]);
 }
 
+prometheus::Family<prometheus::Counter>& questions_of(Metrics& metrics) {
+  return counter(*metrics.registry(), "vigil_past_questions_total",
+                 "Questions about the past, by what came of them");
+}
+
 }  // namespace
+
+AskSeries::AskSeries(Metrics& metrics)
+    : busy_(questions_of(metrics).Add({{"outcome", name_of(PastOutcome::busy)}})),
+      too_late_(questions_of(metrics).Add({{"outcome", name_of(PastOutcome::too_late)}})) {}
 
 MemorySeries::MemorySeries(Metrics& metrics)
     : bytes_(gauge(*metrics.registry(), "vigil_memory_bytes",
@@ -38,8 +47,7 @@ MemorySeries::MemorySeries(Metrics& metrics)
       failures_(counter(*metrics.registry(), "vigil_memory_write_failures_total",
                         "Parts of a camera's past that the disk did not take")
                     .Add({})),
-      questions_(counter(*metrics.registry(), "vigil_past_questions_total",
-                         "Questions about the past, by what came of them")),
+      questions_(questions_of(metrics)),
       seconds_(prometheus::BuildHistogram()
                    .Name("vigil_past_question_seconds")
                    .Help("From a question about the past until its answer")
@@ -70,6 +78,7 @@ void MemorySeries::lost(memory::Gap why, std::uint64_t pages) {
 }
 
 void MemorySeries::question(PastOutcome outcome, double seconds) {
+  if (outcome == PastOutcome::too_late) return;
   questions_.Add({{"outcome", name_of(outcome)}}).Increment();
   if (outcome == PastOutcome::answer) seconds_.Observe(seconds);
 }

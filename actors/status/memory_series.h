@@ -39,7 +39,7 @@ class MemorySeries {
   void removed(std::uint64_t bytes) { removed_.Increment(static_cast<double>(bytes)); }
   void failed_writes(std::uint64_t parts) { failures_.Increment(static_cast<double>(parts)); }
 
-  /// A question got its last word, after so many seconds.
+  /// A question got its last word, after so many seconds. That its time is over, `AskSeries` tells.
   void question(PastOutcome outcome, double seconds);
   void erasures(std::uint64_t count) { erasures_.Increment(static_cast<double>(count)); }
   /// What a question has read of each tier.
@@ -63,6 +63,20 @@ class MemorySeries {
   prometheus::Family<prometheus::Counter>& read_;
   prometheus::Counter& read_host_;
   prometheus::Counter& read_disk_;
+};
+
+/// What the socket for questions adds to `vigil_past_questions_total`: those that were refused since as many
+/// as may be were under way, and those whose time was over; at 0 from the start. Thread-safe.
+class AskSeries {
+ public:
+  explicit AskSeries(Metrics& metrics);
+
+  void busy(std::size_t questions) { busy_.Increment(static_cast<double>(questions)); }
+  void too_late(std::size_t questions) { too_late_.Increment(static_cast<double>(questions)); }
+
+ private:
+  prometheus::Counter& busy_;
+  prometheus::Counter& too_late_;
 };
 
 }  // namespace vigil::actors

@@ -175,8 +175,12 @@ std::optional<AskReply> AskServer::answer_at_once(const AskRoute& route, const A
     const bool found = tickets_.cancel(route.routing_id, cancel->tag);
     return AskAnswer{found ? R"({"cancelled": true})" : R"({"cancelled": false})"};
   }
+  const bool is_question = std::holds_alternative<AskQuestion>(std::get<AskRequest>(parsed));
   auto opened = tickets_.open(route, who, std::get<AskRequest>(std::move(parsed)), clock_.now());
-  if (auto* refusal = std::get_if<AskRefusal>(&opened)) return std::move(*refusal);
+  if (auto* refusal = std::get_if<AskRefusal>(&opened)) {
+    if (is_question && refusal->type == AskRefusalType::busy) ++refused_questions_;
+    return std::move(*refusal);
+  }
   return std::nullopt;
 }
 

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -58,6 +60,10 @@ class AskServer {
   /// called regularly.
   std::vector<GivenUpAsk> take_given_up() { return tickets_.take_given_up(); }
 
+  /// Questions that were told to come back, since as many requests as may be were under way, since this was
+  /// asked last.
+  std::size_t take_refused_questions() { return std::exchange(refused_questions_, 0); }
+
   /// Sends a word on a request; unless it is a progress, the last one. False if nobody waits for it any more.
   /// A last word that its client has no room for waits until the deadline of the request, a progress is left
   /// out. An answer of more than 1 MiB is told as `unavailable`.
@@ -74,6 +80,7 @@ class AskServer {
 
   const base::Clock& clock_;
   AskTickets tickets_;
+  std::size_t refused_questions_ = 0;
   bool keys_;
   // Outlives the context, which may still send.
   Entrance entrance_;

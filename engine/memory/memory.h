@@ -144,10 +144,11 @@ class Memory {
   PartQueue* queue() { return queue_.get(); }
 
   /// A page has a number, and each of its forms on the disk one of its own, which tells both.
+  static constexpr std::uint64_t kNumbersAPage = 8;
   static std::uint64_t number_on_disk(std::uint64_t page, kv::Form form) {
-    return 8 * page + static_cast<std::uint64_t>(form);
+    return kNumbersAPage * page + static_cast<std::uint64_t>(form);
   }
-  static std::uint64_t page_of(std::uint64_t number_on_disk) { return number_on_disk / 8; }
+  static std::uint64_t page_of(std::uint64_t number_on_disk) { return number_on_disk / kNumbersAPage; }
 
  private:
   /// Between two pages of a camera that goes on.

@@ -292,6 +292,12 @@ QuestionDesk::Sessions::iterator QuestionDesk::session_of(std::uint64_t job) {
                       [&](const auto& each) { return each.second.jobs.contains(job); });
 }
 
+std::optional<QuestionDesk::WindowOf> QuestionDesk::asker_of(std::uint64_t window) const {
+  for (const auto& [ticket, session] : sessions_)
+    if (session.jobs.contains(window)) return WindowOf{ticket, session.asking.camera};
+  return std::nullopt;
+}
+
 void QuestionDesk::end(Session& session, std::uint64_t id, std::optional<double> log_odds) {
   const auto job = session.jobs.extract(id);
   if (job.mapped().state == Job::State::asked && --session.windows == 0)

@@ -119,6 +119,13 @@ class QuestionDesk {
 
   std::size_t open() const { return sessions_.size(); }
 
+  /// Whose a window is: nothing if nobody waits for it any more.
+  struct WindowOf {
+    std::uint64_t ticket = 0;
+    history::CameraId camera;
+  };
+  std::optional<WindowOf> asker_of(std::uint64_t window) const;
+
  private:
   /// A form of a page that a question has read, or waits for.
   struct Held {

@@ -8,6 +8,9 @@
 namespace vigil::memory {
 namespace {
 
+// So many find the first of 64 patches by halves.
+constexpr std::size_t kLooksAMoment = 6;
+
 history::WallRange wall_of(const std::vector<SearchedPage>& pages, std::span<const Slice> slices) {
   history::WallRange wall{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
   for (const Slice& slice : slices)
@@ -78,7 +81,7 @@ std::int64_t Search::tokens_of(std::span<const Slice> slices, bool is_brief) con
 Look Search::look(std::size_t window, std::span<const Slice> slices, const history::WallRange& wall,
                   bool is_brief) {
   const std::size_t id = ++ids_;
-  looks_.emplace(id, UnderWay{window, false, std::nullopt, 0});
+  looks_.emplace(id, UnderWay{window, false, std::nullopt});
   // What stands out is read once, whatever windows show it.
   if (!is_brief) result_.tokens += tokens_of(slices, false);
   return {id, {slices.begin(), slices.end()}, wall, is_brief};
@@ -106,9 +109,12 @@ std::vector<Look> Search::next() {
         break;
       case Stage::whole:
         stage_ = Stage::moment;
-        looks = begin_moment();
+        looks = begin_moments();
         break;
       case Stage::moment:
+        looks = go_on_with_moments();
+        if (!looks.empty()) break;
+        tell_moments();
         stage_ = Stage::over;
         break;
       case Stage::over:
@@ -130,16 +136,17 @@ std::vector<Look> Search::begin_brief() {
   return looks;
 }
 
-std::vector<std::size_t> Search::best(const std::vector<std::pair<double, std::size_t>>& odds) const {
+std::vector<std::size_t> Search::best(const std::vector<std::pair<double, std::size_t>>& odds,
+                                      const std::vector<Window>& of, std::size_t most) const {
   std::vector<std::pair<double, std::size_t>> order = odds;
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::size_t> chosen;
   for (const auto& [log_odds, window] : order) {
-    if (chosen.size() == options_.whole) break;
-    const std::int64_t from = windows_[window].wall.from;
+    if (chosen.size() == most) break;
+    const std::int64_t from = of[window].wall.from;
     const bool is_apart = std::all_of(chosen.begin(), chosen.end(), [&](std::size_t other) {
-      return std::abs(windows_[other].wall.from - from) >= options_.apart;
+      return std::abs(of[other].wall.from - from) >= options_.apart;
     });
     if (is_apart) chosen.push_back(window);
   }
@@ -158,7 +165,7 @@ std::vector<Slice> Search::composed() const {
   // Those of the best windows that stand out most, as many seconds as one window has.
   std::vector<Slice> slices;
   std::int64_t length = 0;
-  for (const std::size_t window : was_brief_ ? best(brief_) : spread()) {
+  for (const std::size_t window : was_brief_ ? best(brief_, windows_, options_.whole) : spread()) {
     // The middle of each, in equal parts.
     const std::int64_t each = options_.length / static_cast<std::int64_t>(options_.whole);
     const history::WallRange& wall = windows_[window].wall;
@@ -197,34 +204,99 @@ std::vector<Look> Search::begin_whole() {
   if (options_.method == Method::exhaustive) {
     for (std::size_t i = 0; i < windows_.size(); ++i) chosen.push_back(i);
   } else {
-    chosen = was_brief_ ? best(brief_) : spread();
+    chosen = was_brief_ ? best(brief_, windows_, options_.whole) : spread();
   }
   for (const std::size_t window : chosen)
     looks.push_back(look(window, windows_[window].slices, windows_[window].wall, false));
   return looks;
 }
 
-std::vector<Look> Search::begin_moment() {
+std::vector<std::size_t> Search::with_moments() const {
+  // The best first, as `whole_` is.
+  std::vector<std::pair<double, std::size_t>> odds;
+  for (std::size_t i = 0; i < whole_.size() && whole_[i].log_odds >= options_.yes; ++i)
+    odds.emplace_back(whole_[i].log_odds, i);
+  std::vector<std::size_t> order;
+  for (const auto& [log_odds, window] : odds) order.push_back(window);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return whole_[a].wall.from < whole_[b].wall.from; });
+  std::vector<std::size_t> wanted;
+  if (!odds.empty()) wanted.push_back(0);
+  // Where it begins, of what many windows show.
+  std::int64_t until = std::numeric_limits<std::int64_t>::min();
+  for (const std::size_t window : order) {
+    if (whole_[window].wall.from >= until) wanted.push_back(window);
+    until = std::max(until, whole_[window].wall.to);
+  }
+  for (const std::size_t window : best(odds, whole_, odds.size())) wanted.push_back(window);
+  std::vector<std::size_t> chosen;
+  const std::size_t most = std::max<std::size_t>(1, options_.moments / kLooksAMoment);
+  for (const std::size_t window : wanted)
+    if (chosen.size() < most && std::find(chosen.begin(), chosen.end(), window) == chosen.end())
+      chosen.push_back(window);
+  return chosen;
+}
+
+std::vector<Look> Search::begin_moments() {
+  if (!options_.finds_moment || options_.method == Method::compose || is_by_clusters()) return {};
+  for (const std::size_t window : with_moments()) {
+    Closing& closing = closing_.emplace_back();
+    closing.window = window;
+    for (const Slice& slice : whole_[window].slices)
+      for (std::size_t i = slice.first; i < slice.last; ++i) closing.patches.emplace_back(slice.page, i);
+    closing.yes = closing.patches.size();
+  }
+  // The best window's is the answer's: each of its patches is looked at, whoever else has a moment.
+  for (Closing& closing : closing_)
+    closing.left = closing.window == 0 ? options_.moments : options_.moments / (closing_.size() - 1);
+  return go_on_with_moments();
+}
+
+std::vector<Look> Search::go_on_with_moments() {
   std::vector<Look> looks;
-  if (!options_.finds_moment || options_.method == Method::compose || is_by_clusters() || whole_.empty() ||
-      whole_.front().log_odds < options_.yes)
-    return looks;
-  const Window& window = whole_.front();
-  std::size_t patches = 0;
-  for (const Slice& slice : window.slices) patches += slice.last - slice.first;
-  const std::size_t every = (patches + options_.moments - 1) / std::max<std::size_t>(1, options_.moments);
-  std::vector<Slice> until;
-  std::size_t at = 0;
-  for (const Slice& slice : window.slices)
-    for (std::size_t i = slice.first; i < slice.last; ++i) {
-      add(slice.page, i, until);
-      if (++at % every != 0) continue;
-      looks.push_back(look(0, until, wall_of(pages_, until), false));
-      looks_.at(looks.back().id).at = pages_[slice.page].patches[i].wall.from;
+  for (std::size_t place = 0; place < closing_.size(); ++place) {
+    Closing& closing = closing_[place];
+    const std::size_t between = closing.yes - closing.no - 1;
+    // Each patch if that many looks are left; otherwise half of them close in.
+    const std::size_t count = between <= closing.left ? between : (closing.left + 1) / 2;
+    closing.left -= count;
+    for (std::size_t i = 1; i <= count; ++i) {
+      const std::size_t patches = closing.no + i * (between + 1) / (count + 1);
+      std::vector<Slice> until;
+      for (std::size_t each = 0; each < patches; ++each)
+        add(closing.patches[each].first, closing.patches[each].second, until);
+      looks.push_back(look(place, until, wall_of(pages_, until), false));
+      looks_.at(looks.back().id).patches = patches;
       // Its keys were read already.
       result_.tokens -= tokens_of(until, false);
     }
+  }
   return looks;
+}
+
+void Search::tell_moments() {
+  struct Told {
+    std::int64_t at = 0;
+    history::WallRange wall;
+    bool is_best = false, was_there = false;
+  };
+  std::vector<Told> told;
+  for (const Closing& closing : closing_) {
+    // Nothing came of any look: it is somewhere in the window.
+    if (!closing.was_heard && closing.patches.size() > 1) continue;
+    const auto [page, patch] = closing.patches[closing.yes - 1];
+    told.push_back({pages_[page].patches[patch].wall.from, whole_[closing.window].wall, closing.window == 0,
+                    closing.yes == 1});
+  }
+  std::stable_sort(told.begin(), told.end(), [](const Told& a, const Told& b) { return a.at < b.at; });
+  std::int64_t until = std::numeric_limits<std::int64_t>::min();
+  for (const Told& each : told) {
+    const bool is_same = !result_.moments.empty() && (each.at - result_.moments.back() < options_.apart ||
+                                                      (each.was_there && each.at < until));
+    if (!is_same) result_.moments.push_back(each.at);
+    if (each.is_best) result_.moment = result_.moments.back();
+    until = std::max(until, each.wall.to);
+  }
 }
 
 double Search::rekv_share() const {
@@ -288,9 +360,18 @@ void Search::settle() {
       window.log_odds = *each.log_odds;
       whole_.push_back(std::move(window));
     }
-    const bool is_first = !result_.moment || each.at < *result_.moment;
-    if (stage_ == Stage::moment && *each.log_odds >= options_.yes && is_first) result_.moment = each.at;
+    if (stage_ == Stage::moment) {
+      Closing& closing = closing_[each.window];
+      closing.was_heard = true;
+      if (*each.log_odds >= options_.yes) closing.yes = std::min(closing.yes, each.patches);
+    }
   }
+  // Before the first "Yes" that was heard, the last "No".
+  if (stage_ == Stage::moment)
+    for (const auto& [id, each] : looks_) {
+      Closing& closing = closing_[each.window];
+      if (each.log_odds && each.patches < closing.yes) closing.no = std::max(closing.no, each.patches);
+    }
   looks_.clear();
   if (stage_ == Stage::whole)
     std::stable_sort(whole_.begin(), whole_.end(),

@@ -61,8 +61,8 @@ struct Look {
 ///
 /// The way of the windows (docs/experiments/2026-11-29-finding-the-window.md): each window is asked by the
 /// tokens that stand out alone; the best few that begin apart from each other are asked whole; the best of
-/// these is the answer's. Then the moment: the window cut off after each of its patches, from when on "Yes"
-/// is said.
+/// these is the answer's. Then the moments: each window that says "Yes", cut off after each of its patches,
+/// from when on "Yes" is said. Where the looks are too few for each patch, they close in on it in rounds.
 class Search {
  public:
   struct Options {
@@ -76,7 +76,9 @@ class Search {
     /// In log odds: from the one on it is "Yes", below the other "No"; nobody is sure between.
     double yes = 3;
     double no = 0;
-    /// The moment is looked for, at most that many looks long.
+    /// Moments are looked for: that of the best window at most so many looks long, and in as many those of a
+    /// sixth of that many windows at most, which share them alike: those that overlap no earlier "Yes", and
+    /// the best that begin apart.
     bool finds_moment = false;
     std::size_t moments = 48;
     /// Of a stretch that is seen by clusters, at most: what is read of it is held until it was asked.
@@ -103,7 +105,11 @@ class Search {
     double log_odds = 0;
     /// Those that were read whole, the best first.
     std::vector<Window> windows;
-    /// From when on "Yes" is said, if it was looked for and found.
+    /// From when on "Yes" is said in each window that says it, if that was looked for and found, in the order
+    /// of time: its begin where it was there already. What begins within `apart` of one is the same; so is
+    /// what is there when a window begins, if an earlier one that shows that begin says "Yes".
+    std::vector<std::int64_t> moments;
+    /// That of them which the best window tells.
     std::optional<std::int64_t> moment;
     /// Tokens that were read, and those that all looks of `exhaustive` would have read.
     std::int64_t tokens = 0, all_tokens = 0;
@@ -122,27 +128,44 @@ class Search {
 
   std::vector<Window> lay_out() const;
   std::int64_t tokens_of(std::span<const Slice> slices, bool is_brief) const;
-  /// Of windows with log odds, the best that begin apart.
-  std::vector<std::size_t> best(const std::vector<std::pair<double, std::size_t>>& odds) const;
-  /// As many as `best`, wherever: where nothing stands out, what is there is there all the time.
+  /// Of these windows with their log odds, the best that begin apart, at most so many.
+  std::vector<std::size_t> best(const std::vector<std::pair<double, std::size_t>>& odds,
+                                const std::vector<Window>& of, std::size_t most) const;
+  /// As many as are read whole, wherever: where nothing stands out, what is there is there all the time.
   std::vector<std::size_t> spread() const;
   Look look(std::size_t window, std::span<const Slice> slices, const history::WallRange& wall, bool is_brief);
   std::vector<Look> begin_brief();
   std::vector<Look> begin_whole();
   std::vector<Look> begin_clusters();
-  std::vector<Look> begin_moment();
+  /// Of those that were read whole and say "Yes", in which a moment is looked for.
+  std::vector<std::size_t> with_moments() const;
+  std::vector<Look> begin_moments();
+  std::vector<Look> go_on_with_moments();
   std::vector<Slice> composed() const;
   bool is_by_clusters() const {
     return options_.method == Method::clusters || options_.method == Method::rekv;
   }
   void settle();
+  void tell_moments();
 
   struct UnderWay {
     std::size_t window = 0;
     bool is_told = false;
     std::optional<double> log_odds;
-    /// Of a look for the moment: when its last patch begins.
-    std::int64_t at = 0;
+    /// Of a look for a moment: of so many patches, and `window` is a place in `closing_`.
+    std::size_t patches = 0;
+  };
+  /// A window that says "Yes", between so many of its patches, which do not (none never do), and so many,
+  /// which do.
+  struct Closing {
+    /// In `whole_`.
+    std::size_t window = 0;
+    /// Page and patch of each.
+    std::vector<std::pair<std::size_t, std::size_t>> patches;
+    std::size_t no = 0, yes = 0;
+    /// Looks that it may still have.
+    std::size_t left = 0;
+    bool was_heard = false;
   };
 
   std::vector<SearchedPage> pages_;
@@ -155,6 +178,7 @@ class Search {
   /// Something stood out.
   bool was_brief_ = false;
   std::vector<Window> whole_;
+  std::vector<Closing> closing_;
   Result result_;
 };
 

@@ -174,6 +174,7 @@ std::variant<actors::PastRequestPtr, AskRefusal> AskBook::take(const cluster::As
     refusal = AskRefusal{AskRefusalType::bad_request, "erase.from_ms: has not come yet"};
   }
   if (refusal) {
+    if (entry.is_question && refusal->type == AskRefusalType::busy) ++counts_.busy;
     log(entry, cluster::name_of(refusal->type));
     return *std::move(refusal);
   }
@@ -231,7 +232,10 @@ std::vector<AskLine> AskBook::take_lines() {
 }
 
 void AskBook::finish(std::map<cluster::AskTicket, Asked>::iterator asked, std::string_view outcome) {
-  if (asked->second.is_question) --questions_;
+  if (asked->second.is_question) {
+    --questions_;
+    if (outcome == cluster::name_of(AskRefusalType::too_late)) ++counts_.too_late;
+  }
   log(asked->second, outcome);
   under_way_.erase(asked);
 }

@@ -58,6 +58,12 @@ class AskBook {
   std::vector<cluster::AskTicket> close();
   static cluster::AskRefusal nobody_answers();
 
+  /// Questions that were told to come back, and those whose time was over, since this was asked last.
+  struct Counts {
+    std::size_t busy = 0, too_late = 0;
+  };
+  Counts take_counts() { return std::exchange(counts_, {}); }
+
   /// Those that are due, in their order. Of what was not answered, there is a bound in a minute.
   std::vector<AskLine> take_lines();
 
@@ -77,6 +83,7 @@ class AskBook {
   bool is_closed_ = false;
   std::map<cluster::AskTicket, Asked> under_way_;
   std::size_t questions_ = 0;
+  Counts counts_;
   std::vector<AskLine> lines_;
   actors::LineBudget unanswered_{60, std::chrono::minutes(1)};
 };

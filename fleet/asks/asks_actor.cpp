@@ -28,12 +28,14 @@ void asks_state::tick() {
     }
   }
   log();
+  count();
   self->delayed_send(self, kAsksTick, actors::tick_atom_v);
 }
 
 void asks_state::hear(const actors::PastReply& word) {
   if (auto reply = book->hear(word)) deps->server->reply(word.ticket, *std::move(reply));
   log();
+  count();
 }
 
 void asks_state::lose_answers() {
@@ -60,10 +62,17 @@ void asks_state::log() {
   }
 }
 
+void asks_state::count() {
+  const AskBook::Counts counts = book->take_counts();
+  series->busy(counts.busy + deps->server->take_refused_questions());
+  series->too_late(counts.too_late);
+}
+
 asks_actor::behavior_type asks(asks_actor::stateful_pointer<asks_state> self, AsksDeps deps) {
   actors::set_handlers(self, deps.logger);
   asks_state& state = self->state;
   state.book.emplace(deps.book, deps.clock);
+  state.series.emplace(deps.metrics);
   state.deps.emplace(std::move(deps));
   self->set_down_handler([self](const caf::down_msg& down) {
     if (down.source == self->state.deps->answers.address()) self->state.lose_answers();

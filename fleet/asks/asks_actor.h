@@ -10,6 +10,8 @@
 
 #include "actors/messages/cache.h"
 #include "actors/messages/messages.h"
+#include "actors/status/memory_series.h"
+#include "actors/status/metrics.h"
 #include "base/clock.h"
 #include "cluster/asks/server.h"
 #include "fleet/asks/ask_book.h"
@@ -34,9 +36,10 @@ struct AsksDeps {
   /// When it ends, whoever has asked, or asks, is told that nobody answers.
   past_answers_actor answers;
   AskBook::Options book = {};
-  /// Both outlive it. The clock is the server's and the cache's, too.
+  /// All outlive it. The clock is the server's and the cache's, too.
   const base::Clock& clock;
   spdlog::logger& logger;
+  actors::Metrics& metrics;
 };
 
 struct asks_state {
@@ -47,10 +50,12 @@ struct asks_state {
   void lose_answers();
   void end();
   void log();
+  void count();
 
   asks_actor::pointer self;
   std::optional<AsksDeps> deps;
   std::optional<AskBook> book;
+  std::optional<actors::AskSeries> series;
   static inline const char* name = "asks";
 };
 

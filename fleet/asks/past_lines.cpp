@@ -65,6 +65,24 @@ std::string span_of(const json& object) {
   return from.empty() || to.empty() ? "" : from + " to " + to;
 }
 
+/// "2026-08-01 10:12:03, 10:15:20 and 2026-08-02 09:00:00" of the times that are there: the day once.
+std::string times_text(const json& times) {
+  std::vector<std::string> told;
+  std::string day;
+  if (!times.is_array()) return "";
+  for (const json& each : times) {
+    if (!each.is_string()) continue;
+    std::string time = clock_time(base::one_line(each.get_ref<const std::string&>()));
+    const std::string own = time.substr(0, time.find(' '));
+    told.push_back(own == day && own.size() < time.size() ? time.substr(own.size() + 1) : time);
+    day = own;
+  }
+  std::string text;
+  for (std::size_t i = 0; i < told.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == told.size() ? " and " : ", ") + told[i];
+  return text;
+}
+
 std::string size_text(double bytes) {
   constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;
@@ -104,8 +122,8 @@ std::string silent_of(const json& object) {
   return count == 0 ? "" : nodes + (count == 1 ? " does not answer" : " do not answer");
 }
 
-std::string nothing_but(const std::string& silent) {
-  std::string line = "nothing is remembered";
+std::string nothing_but(const std::string& silent, const std::string& tenant) {
+  std::string line = "nothing is remembered" + (tenant.empty() ? "" : " of a tenant " + tenant);
   if (!silent.empty()) line.append("; ").append(silent);
   return line;
 }
@@ -134,12 +152,19 @@ std::optional<std::string> answer_line(const std::string& body) {
   const json answer = object_of(body);
   if (answer.is_null() || !answer.contains("answer")) return std::nullopt;
   const std::string words = words_of(answer, "answer");
-  // Of "When", the moment is the answer.
-  std::string line = words.empty() ? "unknown: nothing of that time could be looked at" : clock_time(words);
+  const std::string moment = words_of(answer, "moment");
+  const json& moments = member(answer, "moments");
+  const bool are_several = moments.is_array() && moments.size() > 1;
+  std::string at = are_several ? times_text(moments) : clock_time(moment);
+  if (!at.empty()) at.insert(0, "at ");
+  // Of "When", the moment is the answer, and where there are several, all are.
+  const bool is_answer = !moment.empty() && moment == words;
+  std::string line = words.empty()              ? "unknown: nothing of that time could be looked at"
+                     : is_answer && are_several ? at
+                                                : clock_time(words);
   if (const auto probability = figure_of(answer, "probability"))
     line += "  (probability of yes " + actors::number(*probability, 2) + ')';
-  if (const std::string moment = words_of(answer, "moment"); !moment.empty() && moment != words)
-    line += ", at " + clock_time(moment);
+  if (!at.empty() && !is_answer) line += ", " + at;
   if (const std::string span = span_of(best_of(member(answer, "evidence"))); !span.empty())
     line += ", from " + span;
   const json& coverage = member(answer, "coverage");
@@ -153,12 +178,12 @@ std::optional<std::string> answer_line(const std::string& body) {
   return line;
 }
 
-std::optional<std::string> memory_table(const std::string& body) {
+std::optional<std::string> memory_table(const std::string& body, const std::string& tenant) {
   const json list = object_of(body);
   const json& cameras = member(list, "cameras");
   if (!cameras.is_array()) return std::nullopt;
   const std::string silent = silent_of(list);
-  if (cameras.empty()) return nothing_but(silent);
+  if (cameras.empty()) return nothing_but(silent, tenant);
   std::vector<actors::Row> rows = {{"camera", "tenant", "pages", "bytes", "from", "to", "forms", "gaps"}};
   for (const json& each : cameras) {
     const json& bytes = member(each, "bytes");
@@ -177,7 +202,7 @@ std::optional<std::string> memory_table(const std::string& body) {
   return text;
 }
 
-std::optional<VerifiedTable> verified_table(const std::string& body) {
+std::optional<VerifiedTable> verified_table(const std::string& body, const std::string& tenant) {
   const json list = object_of(body);
   const json& cameras = member(list, "cameras");
   if (!cameras.is_array()) return std::nullopt;
@@ -185,7 +210,7 @@ std::optional<VerifiedTable> verified_table(const std::string& body) {
   const std::string silent = silent_of(list);
   verified.is_partial = !silent.empty();
   if (cameras.empty()) {
-    verified.text = nothing_but(silent);
+    verified.text = nothing_but(silent, tenant);
     return verified;
   }
   std::vector<actors::Row> rows = {{"camera", "tenant", "whole", "damaged"}};

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/timestamp.h"
 #include "engine/memory/coverage.h"
+#include "engine/memory/search.h"
 
 namespace vigil::fleet {
 namespace {
@@ -231,6 +232,43 @@ void add_listed(json& to, const json& from) {
       to.at("forms").push_back(form);
 }
 
+/// In milliseconds; `kEver` for none.
+std::int64_t moment_of(const json& answer) {
+  return answer.contains("moment") ? time_of(answer, "moment", kEver) : kEver;
+}
+
+/// In order; none is there twice.
+std::set<std::int64_t> moments_of(const json& answer) {
+  std::set<std::int64_t> moments;
+  if (const auto named = answer.find("moments"); named != answer.end())
+    for (const json& each : *named) {
+      if (each.is_null()) throw std::runtime_error("a moment is no time");
+      moments.insert(time_of({{"moment", each}}, "moment", kEver));
+    }
+  if (const std::int64_t moment = moment_of(answer); moment != kEver) moments.insert(moment);
+  return moments;
+}
+
+/// `moment` is the best node's, and one of `moments`; where it was the answer, it still is.
+void join_moments(const std::vector<Said>& said, json& answer) {
+  constexpr std::int64_t kApart = memory::Search::Options().apart / 1'000'000;
+  std::set<std::int64_t> all;
+  for (const Said& each : said) all.merge(moments_of(each.body));
+  const std::int64_t own = moment_of(answer);
+  const bool is_answer = own != kEver && answer.at("answer") == answer.at("moment");
+  std::int64_t last = -kEver;
+  json moments = json::array();
+  for (const std::int64_t each : all) {
+    if (each - last >= kApart) {
+      last = each;
+      moments.push_back(time_text(each));
+    }
+    if (each == own) answer["moment"] = moments.back();
+  }
+  if (is_answer) answer["answer"] = answer.at("moment");
+  answer["moments"] = std::move(moments);
+}
+
 }  // namespace
 
 Joined join_answers(const std::vector<NodeBody>& bodies, const std::vector<std::string>& silent) {
@@ -260,6 +298,7 @@ Joined join_answers(const std::vector<NodeBody>& bodies, const std::vector<std::
     });
     while (evidence.size() > kEvidence) evidence.erase(evidence.size() - 1);
     answer["evidence"] = std::move(evidence);
+    join_moments(said, answer);
     answer["coverage"] = coverage_of(said, !silent.empty());
     answer["bytes"] = sums(said, "bytes", {"host", "disk"});
     answer["tokens"] = sums(said, "tokens", {"read", "exhaustive"});

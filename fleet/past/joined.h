@@ -25,8 +25,9 @@ using Joined = std::variant<std::string, NotOne>;
 // `silent`: nodes that may remember something and have not said what.
 
 /// Each node has answered of what it has itself: the answer is that of the node whose best window says "Yes"
-/// most clearly, evidence is all nodes', and only what none of them remembers is a gap, for the reason that
-/// says most. What may be at a node that is silent is `unreachable`.
+/// most clearly, evidence and moments are all nodes', and only what none of them remembers is a gap, for the
+/// reason that says most. Moments of two nodes that are closer than a search tells apart are one, the
+/// earlier. What may be at a node that is silent is `unreachable`.
 Joined join_answers(const std::vector<NodeBody>& bodies, const std::vector<std::string>& silent);
 /// A row for each camera and tenant; `of_one`: one camera was named, so all have to be of one tenant.
 Joined join_lists(const std::vector<NodeBody>& bodies, const std::vector<std::string>& silent, bool of_one);

@@ -258,7 +258,7 @@ TEST(MemoryDay, WhatIsTooOldAndErasedGoesAndTheRestIsThere) {
   EXPECT_GT(day.folder_bytes, day.bytes_there);
   EXPECT_GT(day.index_bytes, 0U);
   const auto store = history::open_history_store(options.folder);
-  const history::VerifyReport verified = store->verify(std::nullopt);
+  const history::VerifyReport verified = store->verify(std::nullopt, 1);
   EXPECT_EQ(verified.damaged, 0U);
   EXPECT_EQ(verified.whole, day.form_pages_there);
   EXPECT_EQ(day.form_pages_there, 3 * day.pages_there);

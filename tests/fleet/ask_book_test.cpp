@@ -263,6 +263,45 @@ TEST_F(AskBookTest, EachEndIsLogged) {
                                     "unavailable"));
 }
 
+TEST_F(AskBookTest, QuestionsThatWereBusyOrLateAreCounted) {
+  const auto counts = [&] {
+    const AskBook::Counts taken_now = book_.take_counts();
+    return std::pair(taken_now.busy, taken_now.too_late);
+  };
+  EXPECT_EQ(counts(), std::pair(std::size_t{0}, std::size_t{0}));
+  for (const AskEnd end : {AskEnd::too_late, AskEnd::cancelled, AskEnd::gone}) {
+    taken(question());
+    book_.give_up({ticket_, end});
+    book_.give_up({ticket_, end});
+  }
+  EXPECT_EQ(counts(), std::pair(std::size_t{0}, std::size_t{1}));
+  EXPECT_EQ(counts(), std::pair(std::size_t{0}, std::size_t{0})) << "once";
+  // The cache may have seen first that its time is over.
+  taken(question());
+  hear(PastOutcome::too_late);
+  hear(PastOutcome::too_late);
+  book_.give_up({ticket_, AskEnd::too_late});
+  EXPECT_EQ(counts(), std::pair(std::size_t{0}, std::size_t{1}));
+  for (const PastOutcome outcome :
+       {PastOutcome::answer, PastOutcome::unavailable, PastOutcome::bad_request}) {
+    taken(question());
+    hear(outcome);
+  }
+  // What is no question.
+  taken(cluster::MemoryList{"gate"});
+  book_.give_up({ticket_, AskEnd::too_late});
+  EXPECT_EQ(counts(), std::pair(std::size_t{0}, std::size_t{0}));
+  taken(question());
+  taken(question());
+  ask(question());
+  ask(question());
+  taken(cluster::MemoryErase{"gate"});
+  EXPECT_EQ(counts(), std::pair(std::size_t{2}, std::size_t{0}));
+  book_.close();
+  ask(question());
+  EXPECT_EQ(counts(), std::pair(std::size_t{0}, std::size_t{0})) << "nobody answers is another end";
+}
+
 TEST_F(AskBookTest, AnswersAreAllLoggedAndRefusalsUpToABound) {
   for (int i = 0; i < 100; ++i) {
     taken(question());

@@ -67,7 +67,8 @@ class AsksActorTest : public ::testing::Test {
                                    .answers = cache_,
                                    .book = {.at_once = at_once},
                                    .clock = clock_,
-                                   .logger = logger_});
+                                   .logger = logger_,
+                                   .metrics = metrics_});
     logger_.set_pattern("%l %v");
     logger_.set_level(spdlog::level::info);
     settle();
@@ -120,6 +121,15 @@ class AsksActorTest : public ::testing::Test {
 
   actors::testing::ManualClock clock_;
   TemporaryFolder folder_;
+  /// Of `vigil_past_questions_total`; nothing if it is not there.
+  std::optional<double> counted(const std::string& outcome) const {
+    const std::string page = metrics_.text();
+    const std::string series = "vigil_past_questions_total{outcome=\"" + outcome + "\"} ";
+    const auto at = page.find(series);
+    return at == std::string::npos ? std::nullopt : std::optional(std::stod(page.substr(at + series.size())));
+  }
+
+  actors::Metrics metrics_;
   std::ostringstream log_;
   spdlog::logger logger_{"test", std::make_shared<spdlog::sinks::ostream_sink_st>(log_)};
   Config config_;
@@ -204,6 +214,34 @@ TEST_F(AsksActorTest, WhatIsUnderWayAtTheEndIsForgottenAndToldAsLost) {
   EXPECT_THAT(std::get<AskRefusal>(told).message, HasSubstr("was lost"));
 }
 
+TEST_F(AsksActorTest, QuestionsWhoseTimeIsOverAreCounted) {
+  EXPECT_EQ(counted("too_late"), 0) << "from the start";
+  EXPECT_EQ(counted("busy"), 0);
+  cluster::AskQuestion hurried = question();
+  hurried.timeout = 5s;
+  ask(hurried);
+  ask(question());
+  ask(cluster::MemoryList{.camera = std::nullopt, .tenant = std::nullopt, .timeout = 5s});
+  ASSERT_TRUE(wait_requests(3));
+  clock_.advance(5s);
+  ASSERT_TRUE(eventually([&] { return ear_.forgotten.size() == 2; }));
+  EXPECT_TRUE(eventually([&] { return counted("too_late") == 1; }));
+  // The answer of the other one is none of these.
+  answer(1, PastOutcome::answer, "{}");
+  settle();
+  EXPECT_EQ(counted("too_late"), 1);
+  EXPECT_EQ(counted("busy"), 0);
+}
+
+TEST_F(AsksActorTest, QuestionsBeyondAClientsShareAreCountedAsBusy) {
+  for (int i = 0; i < 4; ++i) ask(cluster::MemoryList{});
+  ASSERT_TRUE(wait_requests(4));
+  ask(cluster::MemoryList{});
+  ask(question());
+  EXPECT_TRUE(eventually([&] { return counted("busy") == 1; })) << "the question alone";
+  EXPECT_EQ(counted("too_late"), 0);
+}
+
 class AskedOneAtATimeTest : public AsksActorTest {
  protected:
   AskedOneAtATimeTest() : AsksActorTest(1) {}
@@ -214,6 +252,8 @@ TEST_F(AskedOneAtATimeTest, AnotherQuestionIsToldToComeBack) {
   ask(question());
   EXPECT_EQ(next(),
             AskReply(AskRefusal{AskRefusalType::busy, "as many questions as may be are under way", 1000ms}));
+  EXPECT_TRUE(eventually([&] { return counted("busy") == 1; }));
+  EXPECT_EQ(counted("too_late"), 0);
   ask(cluster::MemoryErase{"gate"});
   ASSERT_TRUE(wait_requests(2));
   EXPECT_TRUE(std::holds_alternative<actors::PastErasure>(ear_.requests[1]->what));

@@ -33,6 +33,28 @@ TEST(PastLines, AnAnswerIsOneLine) {
             "No");
 }
 
+TEST(PastLines, AnAnswerTellsAllMoments) {
+  const auto line = [](const std::string& answer, const std::string& moments) {
+    return *answer_line(R"({"answer": ")" + answer + R"(", "probability": 0.97,
+                            "moment": "2026-08-01T10:40:17.000Z", "moments": )" +
+                        moments + '}');
+  };
+  const std::string two = R"(["2026-08-01T10:12:03.250Z", "2026-08-01T10:40:17.000Z"])";
+  EXPECT_EQ(line("2026-08-01T10:40:17.000Z", two),
+            "at 2026-08-01 10:12:03 and 10:40:17  (probability of yes 0.97)");
+  EXPECT_EQ(line("A car.", two), "A car.  (probability of yes 0.97), at 2026-08-01 10:12:03 and 10:40:17");
+  EXPECT_EQ(line("2026-08-01T10:40:17.000Z", R"(["2026-07-31T23:59:59.000Z", "2026-08-01T10:12:03.000Z",
+                                                 "2026-08-01T10:40:17.000Z"])"),
+            "at 2026-07-31 23:59:59, 2026-08-01 10:12:03 and 10:40:17  (probability of yes 0.97)");
+  EXPECT_EQ(line("2026-08-01T10:40:17.000Z", R"(["2026-08-01T10:40:17.000Z"])"),
+            "2026-08-01 10:40:17  (probability of yes 0.97)");
+  EXPECT_EQ(line("2026-08-01T10:40:17.000Z", "[]"), "2026-08-01 10:40:17  (probability of yes 0.97)");
+  // Whatever came over the wire.
+  EXPECT_EQ(line("Yes", R"([7, "\u001b[2J", null])"), "Yes  (probability of yes 0.97), at ?[2J");
+  EXPECT_EQ(line("Yes", R"([1, 2])"), "Yes  (probability of yes 0.97)");
+  EXPECT_EQ(line("Yes", R"({"a": 1, "b": 2})"), "Yes  (probability of yes 0.97), at 2026-08-01 10:40:17");
+}
+
 TEST(PastLines, AListIsATable) {
   EXPECT_EQ(memory_table(R"({"cameras": [
       {"camera": "gate", "tenant": "north", "pages": 12, "bytes": {"host": 1048576, "disk": 524288},
@@ -42,6 +64,8 @@ TEST(PastLines, AListIsATable) {
             "gate         north   12     1.5 MiB  2026-08-01 10:00:00  2026-08-01 11:00:00  fp8,int4  0\n"
             "a-long-name                 0 B");
   EXPECT_EQ(memory_table(R"({"cameras": []})"), "nothing is remembered");
+  EXPECT_EQ(memory_table(R"({"cameras": [], "silent": ["gpu-2"]})", "nort"),
+            "nothing is remembered of a tenant nort; gpu-2 does not answer");
   EXPECT_THAT(*memory_table(R"({"cameras": [{"camera": "x\u001b[2J"}, 7, null, []]})"),
               Not(HasSubstr("\x1b")));
 }
@@ -55,6 +79,7 @@ TEST(PastLines, ACheckTellsWhetherAnythingIsDamaged) {
   EXPECT_EQ(whole->text, "camera  tenant  whole  damaged\ngate    north   7      0");
   EXPECT_TRUE(verified_table(R"({"cameras": [{"damaged": 1}, {"damaged": 0}]})")->is_damaged);
   EXPECT_EQ(verified_table(R"({"cameras": []})")->text, "nothing is remembered");
+  EXPECT_EQ(verified_table(R"({"cameras": []})", "nort")->text, "nothing is remembered of a tenant nort");
 }
 
 TEST(PastLines, NodesThatDoNotAnswerAreNamed) {

@@ -103,7 +103,19 @@ def check_questions(commands, service):
                                                       "from_ms": 1785578400000, "to_ms": 1785582000000, "method": "exhaustive", "max_tokens": 7, "timeout_ms": 5000}},
           f"asked {service.request()}")
 
+    # What had come by then, the service knows: of a file that is read ahead of its time, more has.
+    service.will_answer(ANSWER)
+    commands.succeeds(commands.ask("--since", "2h", "--until", "2200-01-01T00:00:00Z"), LINE)
+    check(service.request()["ask"]["to_ms"] == 7258118400000, f"--until then: {service.request()}")
+    check("cut off" in commands.run("ask", "--help").stdout, "--help says what becomes of an end that has not come yet")
+
+    # Of "When", each time that it was.
+    service.will_answer({**ANSWER, "answer": ANSWER["moment"], "moments": ["2026-08-01T10:02:09.000Z", ANSWER["moment"]]})
+    done = commands.ask("--since", "2h")
+    check(done.returncode == 0 and done.stdout.startswith("at 2026-08-01 10:02:09 and 10:15:03  (probability of yes 0.97), from"), f"moments: {done}")
+
     # How far it has come is for a terminal.
+    service.will_answer(ANSWER)
     progress = ({"kind": "progress"}, b'{"windows": 3, "of": 12}')
     service.replies = [progress, *service.replies]
     commands.succeeds(commands.ask("--since", "2h"), LINE)
@@ -135,6 +147,8 @@ def check_arguments(commands, service):
     for arguments, line in (
             (("--since", "1h", "--until", "2h"), "vigil: nothing lies between --since and --until: the one is not before the other"),
             (("--since", "0s"), "vigil: nothing lies between --since and --until: the one is not before the other"),
+            (("--since", "2200-01-01T00:00:00Z"), "vigil: --since: '2200-01-01T00:00:00Z' has not come yet"),
+            (("--since", "2200-01-01T00:00:00Z", "--until", "2201-01-01T00:00:00Z"), "vigil: --since: '2200-01-01T00:00:00Z' has not come yet"),
             ((), "vigil: --since: how far back is to be looked, such as 2h, is needed"),
             (("--since", "yesterday"), f"vigil: --since: {when} 'yesterday'"),
             (("--since", "2h", "--until", "2026-02-30T00:00:00Z"), f"vigil: --until: {when} '2026-02-30T00:00:00Z'"),
@@ -153,8 +167,9 @@ def check_arguments(commands, service):
     for name, shown in ("gate 7", "gate 7"), ("g\x1b[2J", r"g[?]\[2J"), ("gäte", "gäte"), ("../gate", r"\.\./gate"):
         commands.refused(commands.run("ask", "--camera", name, "--since", "2h", QUESTION), 2,
                          f"vigil: --camera: expected a name of letters, digits, '[.]', '_' and '-', not '{shown}'")
-    commands.refused(commands.run("ask", "--camera", "gate", "--since", "2h"), 2, "QUESTION is required\nRun with --help for more information.")
-    commands.refused(commands.run("ask", "clip.mp4"), 2, "QUESTION is required\nRun with --help for more information.")
+    missing = "QUESTION: what is asked is missing: a question in quotes, such as \"{}\"\nRun with --help for more information."
+    commands.refused(commands.run("ask", "--camera", "gate", "--since", "2h"), 2, missing.format("When did the red car arrive[?]"))
+    commands.refused(commands.run("ask", "clip.mp4"), 2, missing.format("Is there a person in the room[?]"))
     commands.refused(commands.run("ask"), 2, "VIDEO is required\nRun with --help for more information.")
     for option, value in ("--since", "2h"), ("--tenant", "north"), ("--connect", service.endpoint), ("--about", "Is it?"):
         commands.refused(commands.run("ask", "clip.mp4", QUESTION, option, value), 2,
@@ -177,6 +192,11 @@ def check_memory(commands, service):
     check(json.loads(done.stdout) == {"cameras": []}, f"{done}")
     check(service.request() == {"version": 1, "list": {"camera": "gate", "tenant": "north", "timeout_ms": 60_000}}, f"asked {service.request()}")
 
+    service.will_answer({"cameras": []})
+    for part in "list", "verify":
+        commands.succeeds(commands.memory(part, "--tenant", "nort"), "nothing is remembered of a tenant nort\n")
+        commands.succeeds(commands.memory(part), "nothing is remembered\n")
+
     service.will_answer({"cameras": [{"camera": "gate", "tenant": "north", "whole": 12, "damaged": 0}]})
     commands.succeeds(commands.memory("verify", "--camera", "gate"), "camera  tenant  whole  damaged\ngate    north   12     0\n")
     check(service.request() == {"version": 1, "verify": {"camera": "gate", "timeout_ms": 60_000}}, f"asked {service.request()}")
@@ -192,7 +212,9 @@ def check_memory(commands, service):
     erased = {"camera": "gate", "tenant": "north", "pages": 3, "from": None, "to": "2026-08-01T11:00:00.000Z", "finished": True}
     for arguments, keys in ((("--all",), {}), (("--from", "2026-08-01T10:00:00Z", "--to", "2026-08-01T11:00:00Z"), {"from_ms": 1785578400000, "to_ms": 1785582000000}),
                             (("--from", "2026-08-01T10:00:00Z", "--tenant", "north"), {"from_ms": 1785578400000, "tenant": "north"}),
-                            (("--to", "2026-08-01T11:00:00Z"), {"to_ms": 1785582000000})):
+                            (("--to", "2026-08-01T11:00:00Z"), {"to_ms": 1785582000000}),
+                            # The service says what was seen by now.
+                            (("--to", "2200-01-01T00:00:00Z"), {}), (("--to", "0s"), {})):
         service.will_answer(erased)
         # The clock of whoever runs this may stand before that.
         if "--to" not in arguments and "--from" in arguments and time.time() * 1000 < 1785578400000:
@@ -202,9 +224,12 @@ def check_memory(commands, service):
 
     service.will_answer(erased)
     what = "vigil: say what is to be erased: --from, --to or both, or --all that the camera saw"
-    for arguments, line in (((), what), (("--all", "--from", "2h"), what),
+    for arguments, line in (((), what), (("--all", "--from", "2h"), "vigil: --all and --from exclude each other: nothing was erased"),
+                            (("--all", "--to", "1h"), "vigil: --all and --to exclude each other: nothing was erased"),
+                            (("--all", "--from", "2h", "--to", "1h"), "vigil: --all and --from exclude each other: nothing was erased"),
                             (("--from", "1h", "--to", "2h"), "vigil: nothing lies between --from and --to: the one is not before the other"),
-                            (("--from", "2200-01-01T00:00:00Z"), "vigil: nothing lies between --from and now: the one is not before the other")):
+                            (("--from", "2200-01-01T00:00:00Z"), "vigil: --from: '2200-01-01T00:00:00Z' has not come yet"),
+                            (("--from", "0s"), "vigil: nothing lies between --from and now: the one is not before the other")):
         commands.refused(commands.memory("erase", "--camera", "gate", *arguments), 2, line)
     commands.refused(commands.memory("erase", "--all"), 2, "--camera is required\nRun with --help for more information.")
     commands.refused(commands.memory("list", "--camera", "a b"), 2, "vigil: --camera: expected a name of letters, digits, '[.]', '_' and '-', not 'a b'")

@@ -229,8 +229,9 @@ class HistoryStore {
   /// Of all cameras, or of one; ascending by camera, hour and form. What it costs goes by the hours that
   /// there are, and not by their pages.
   virtual std::vector<HourSummary> hours(const std::optional<CameraId>& camera) const = 0;
-  /// Reads all pages, or those of one camera.
-  virtual VerifyReport verify(const std::optional<CameraId>& camera) const = 0;
+  /// Reads all pages, or those of one camera. Pages whose numbers, divided by `numbers_a_page` (1 or more),
+  /// are the same are counted as one, which is damaged where one of them is.
+  virtual VerifyReport verify(const std::optional<CameraId>& camera, std::uint64_t numbers_a_page) const = 0;
 };
 
 /// Forgets all when it goes.

@@ -174,11 +174,15 @@ class MemoryHistoryStore final : public HistoryStore {
     return result;
   }
 
-  VerifyReport verify(const std::optional<CameraId>& camera) const override {
-    VerifyReport report;
-    for (const CameraSummary& each : list())
-      if (!camera || each.camera == *camera) report.whole += each.pages;
-    return report;
+  VerifyReport verify(const std::optional<CameraId>& camera, std::uint64_t numbers_a_page) const override {
+    const std::lock_guard lock(mutex_);
+    std::set<std::pair<CameraId, std::uint64_t>> whole;
+    for (const auto& [id, pages] : cameras_) {
+      if (camera && id != *camera) continue;
+      for (const auto& [number, page] : pages)
+        if (!is_erased(id, page.kept.info)) whole.emplace(id, number / numbers_a_page);
+    }
+    return {whole.size(), 0};
   }
 
  private:

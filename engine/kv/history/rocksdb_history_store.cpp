@@ -166,7 +166,7 @@ class RocksdbHistoryStore final : public HistoryStore {
     return state_.catalog.hours(camera);
   }
 
-  VerifyReport verify(const std::optional<CameraId>& camera) const override {
+  VerifyReport verify(const std::optional<CameraId>& camera, std::uint64_t numbers_a_page) const override {
     VerifyReport report;
     std::vector<CameraId> cameras;
     {
@@ -179,6 +179,7 @@ class RocksdbHistoryStore final : public HistoryStore {
         const std::shared_lock lock(looking_);
         pages = state_.catalog.values(each);
       }
+      std::map<std::uint64_t, bool> is_whole;
       for (const auto& [page, values] : pages) {
         bool whole = true;
         bool there = false;
@@ -188,8 +189,11 @@ class RocksdbHistoryStore final : public HistoryStore {
           there = there || value.missing() != Missing::absent;
         }
         // It may have gone meanwhile.
-        if (there) ++(whole ? report.whole : report.damaged);
+        if (!there) continue;
+        bool& all = is_whole.try_emplace(page / numbers_a_page, true).first->second;
+        all = all && whole;
       }
+      for (const auto& [page, whole] : is_whole) ++(whole ? report.whole : report.damaged);
     }
     return report;
   }

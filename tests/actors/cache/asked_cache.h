@@ -187,7 +187,7 @@ struct AskedCache : ::testing::Test {
     ReadPages pages;
     pages.id = wanted.id;
     if (wanted.names.empty()) {
-      pages.verified = store.verify(wanted.camera);
+      pages.verified = store.verify(wanted.camera, memory::Memory::kNumbersAPage);
     } else {
       pages.values = store.read(wanted.camera.value(), wanted.names);
     }

@@ -52,6 +52,8 @@ TEST_F(CacheActorTest, WhoseTimeIsOverIsToldSo) {
   pass(250ms);
   ASSERT_THAT(one.replies, SizeIs(1));
   EXPECT_EQ(one.replies[0]->outcome, PastOutcome::too_late);
+  EXPECT_THAT(metrics_.text(), Not(HasSubstr("vigil_past_questions_total{outcome=\"too_late\"}")))
+      << "whoever has the socket counts it";
   EXPECT_EQ(one.replies[0]->ticket, 7U);
   EXPECT_THAT(join("cuda:0").recalls, IsEmpty()) << "nobody waits for them";
 }
@@ -206,6 +208,19 @@ TEST_F(CacheActorTest, ReadersReadWhatTheDiskHas) {
   EXPECT_EQ(last(one).at("bytes"), json::parse(R"({"host": 0, "disk": 640})"));
   ask(one, 2, PastVerify{});
   EXPECT_EQ(last(one).at("cameras").at(0).at("whole"), 10);
+}
+
+TEST_F(CacheActorTest, APageThatTheDiskHasInTwoFormsIsVerifiedAsOne) {
+  options_.memory.disk = {{Form::fp8, hours(48)}, {Form::int4, hours(48)}};
+  begin();
+  see(0, 80);
+  stop();
+  begin();
+  EXPECT_EQ(store_.list().at(0).pages, 20U) << "two of each";
+  Asker& one = asker();
+  ask(one, 1, PastVerify{});
+  EXPECT_EQ(last(one).at("cameras").at(0).at("whole"), 10);
+  EXPECT_EQ(last(one).at("cameras").at(0).at("damaged"), 0);
 }
 
 // What it was to read is as good as damaged; nobody waits for it until his time is over.

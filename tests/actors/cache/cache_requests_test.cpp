@@ -56,7 +56,7 @@ TEST_F(CacheRequestsTest, AQuestionIsAnswered) {
   for (const PastReply& each : heard.replies)
     if (each.ticket == ticket && each.outcome == PastOutcome::progress)
       progress.push_back(json::parse(each.text));
-  ASSERT_THAT(progress, SizeIs(6 + 2 + 40));
+  ASSERT_THAT(progress, SizeIs(6 + 2 + 39));
   EXPECT_EQ(progress.front(), json::parse(R"({"windows": 1, "of": 6, "brief": true})"));
   EXPECT_EQ(progress[5], json::parse(R"({"windows": 6, "of": 6, "brief": true})"));
   EXPECT_EQ(heard.replies.back().outcome, PastOutcome::answer);
@@ -82,6 +82,30 @@ TEST_F(CacheRequestsTest, OfWhatIsOnTheDiskTheReadersRead) {
   EXPECT_TRUE(answer(other).at("answer").is_null());
   EXPECT_EQ(answer(other).at("coverage").at("gaps").at(0).at("why"), "damaged");
   EXPECT_EQ(answer(other).at("windows_lost"), 6);
+}
+
+TEST_F(CacheRequestsTest, WhatHasNotComeYetIsCutOff) {
+  const auto asked = [&](std::int64_t from, std::int64_t to) {
+    const std::uint64_t ticket = ask(question({"yard", {}}, "Did a car stop?", from_begin(from, to)));
+    settle();
+    return answer(ticket);
+  };
+  // It is 200 s after the begin; 80 of them are remembered.
+  json told = asked(0, 4000);
+  EXPECT_EQ(told.at("to"), "2026-08-01T10:03:20.000Z");
+  EXPECT_EQ(told.at("coverage").at("share"), 0.4);
+  EXPECT_EQ(asked(0, 100).at("to"), "2026-08-01T10:01:39.999Z") << "that was";
+  // A file that is read ahead of its time.
+  see(kYard, 240, 320);
+  settle();
+  told = asked(240, 4000);
+  EXPECT_EQ(told.at("to"), "2026-08-01T10:05:19.999Z");
+  EXPECT_EQ(told.at("coverage").at("share"), 1);
+  EXPECT_EQ(asked(240, 280).at("to"), "2026-08-01T10:04:39.999Z");
+  // Nothing of it has come.
+  told = asked(1000, 4000);
+  EXPECT_EQ(told.at("to"), "2026-08-01T11:06:39.999Z");
+  EXPECT_EQ(told.at("coverage").at("share"), 0);
 }
 
 TEST_F(CacheRequestsTest, WhoForgetsAQuestionHearsNothingMore) {
@@ -131,13 +155,46 @@ TEST_F(CacheRequestsTest, AWindowThatCannotBeAnsweredIsLostAndToldInTheLog) {
   EXPECT_EQ(answer(ticket).at("windows_lost"), 1);
   EXPECT_EQ(answer(ticket).at("answer"), "Yes");
   EXPECT_THAT(heard.warnings,
-              ElementsAre("a window of the past was not answered: the text has a special token"));
+              ElementsAre("a window of the past was not answered: camera yard of tenant city, question " +
+                          std::to_string(ticket) + ": the text has a special token"));
   // One that is only busy is no news.
   heard = {};
   device = [](const Recall& recall) { return Recalled{recall.ticket, {}, "no room", true}; };
   const std::uint64_t busy = ask(question({"yard", {}}));
   settle();
   EXPECT_FALSE(is_told(busy));
+  EXPECT_THAT(heard.warnings, IsEmpty());
+}
+
+TEST_F(CacheRequestsTest, ACameraWhoseWindowsAreNotAnsweredHasALineAMinute) {
+  device = [](const Recall& recall) { return Recalled{recall.ticket, {}, "no such text", false}; };
+  const auto lines = [&](const PastCamera& camera) {
+    heard.warnings.clear();
+    const std::uint64_t ticket = ask(question(camera));
+    settle();
+    EXPECT_TRUE(answer(ticket).at("answer").is_null());
+    return heard.warnings;
+  };
+  EXPECT_THAT(lines({"yard", {}}), SizeIs(1)) << "of six windows";
+  EXPECT_THAT(lines({"yard", {}}), IsEmpty());
+  EXPECT_THAT(lines({"gate", "village"}), ElementsAre(HasSubstr("camera gate of tenant village, question ")));
+  EXPECT_THAT(lines({"gate", "city"}), SizeIs(1)) << "another tenant's is another camera";
+  clock.advance(59s);
+  EXPECT_THAT(lines({"yard", {}}), IsEmpty());
+  clock.advance(1s);
+  // All but the first of 3 questions' windows, and none of other cameras'.
+  EXPECT_THAT(lines({"yard", {}}), ElementsAre(::testing::AllOf(
+                                       HasSubstr("camera yard of tenant city"), HasSubstr(": no such text"),
+                                       HasSubstr("(and 17 times since this was last said)"))));
+}
+
+TEST_F(CacheRequestsTest, OfAWindowWhoseQuestionWasGivenUpNothingIsSaid) {
+  const std::uint64_t ticket = ask(question({"yard", {}}));
+  ASSERT_FALSE(heard.recalls.empty());
+  const std::uint64_t window = heard.recalls.front().ticket;
+  desk->forget(ticket);
+  desk->recalled(Recalled{window, {}, "no such text", false});
+  hear();
   EXPECT_THAT(heard.warnings, IsEmpty());
 }
 

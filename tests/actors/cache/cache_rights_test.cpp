@@ -57,6 +57,19 @@ TEST_F(CacheRightsTest, AnothersCameraIsAsOneThatIsNotThere) {
   EXPECT_EQ(store.pages(kGate, from_begin(0, 80)).size(), 10U);
 }
 
+TEST_F(CacheRightsTest, ATenantThatIsAskedForIsNamedToWhoMayKnowOfIt) {
+  const auto refused = [](const std::string& text) {
+    return std::vector(4, std::pair{PastOutcome::bad_request, text});
+  };
+  const std::string line = "nothing is remembered of a camera ";
+  EXPECT_EQ(all_about({"gate", "atlantis"}, kEverything), refused(line + "gate of a tenant atlantis"));
+  EXPECT_EQ(all_about({"nowhere", "city"}, kEverything), refused(line + "nowhere of a tenant city"));
+  EXPECT_EQ(all_about({"nowhere", "city"}, kCityReads), refused(line + "nowhere of a tenant city"));
+  // Of a tenant whose cameras are not his, as without one, whether there is any or not.
+  EXPECT_EQ(all_about({"nowhere", "village"}, kCity), refused(line + "nowhere"));
+  EXPECT_EQ(all_about({"gate", "village"}, kCity), refused(line + "gate"));
+}
+
 TEST_F(CacheRightsTest, ANameMeansTheOneThatIsThere) {
   const json mine = answer([&] {
     const std::uint64_t ticket = ask(question({"gate", {}}), kCityReads);

@@ -39,6 +39,7 @@ memory::PastAnswer answer() {
   answer.found.windows = {{{kNoon + 60 * kSecond, kNoon + 100 * kSecond}, {}, std::log(4)},
                           {{kNoon + 10 * kSecond, kNoon + 50 * kSecond}, {}, -std::log(3)}};
   answer.found.moment = kNoon + 75 * kSecond + kSecond / 4;
+  answer.found.moments = {kNoon + 12 * kSecond, *answer.found.moment};
   answer.found.tokens = 700;
   answer.found.all_tokens = 9000;
   answer.found.failed = 2;
@@ -65,6 +66,7 @@ TEST(PastTextTest, AnAnswerHasAllThatOthersWantToKnow) {
     "from": "2024-10-04T12:00:00.000Z", "to": "2024-10-04T13:00:00.000Z",
     "method": "windows",
     "answer": "2024-10-04T12:01:15.250Z", "probability": 0.8, "moment": "2024-10-04T12:01:15.250Z",
+    "moments": ["2024-10-04T12:00:12.000Z", "2024-10-04T12:01:15.250Z"],
     "evidence": [
       {"from": "2024-10-04T12:01:00.000Z", "to": "2024-10-04T12:01:40.000Z", "score": 0.8},
       {"from": "2024-10-04T12:00:10.000Z", "to": "2024-10-04T12:00:50.000Z", "score": 0.25}],
@@ -114,6 +116,7 @@ TEST(PastTextTest, WhereNothingWasLookedAtNobodyKnows) {
     EXPECT_TRUE(text.at("answer").is_null());
     EXPECT_TRUE(text.at("probability").is_null());
     EXPECT_TRUE(text.at("moment").is_null());
+    EXPECT_EQ(text.at("moments"), json::array());
     EXPECT_EQ(text.at("evidence"), json::array());
     EXPECT_EQ(text.at("coverage").at("share"), 0);
     EXPECT_EQ(text.at("coverage").at("gaps").at(0).at("why"), "down");

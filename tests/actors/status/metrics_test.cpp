@@ -369,6 +369,27 @@ TEST(Metrics, ThePageNamesEachWithItsLabels) {
   EXPECT_EQ(documented, told);
 }
 
+TEST(Metrics, QuestionsAboutThePastAreOneFamilyWhoeverCountsThem) {
+  Metrics metrics;
+  MemorySeries memory(metrics);
+  AskSeries socket(metrics);
+  for (const char* const outcome : {"answered", "unavailable", "bad_request", "busy", "too_late"})
+    EXPECT_THAT(metrics.text(),
+                HasSubstr("vigil_past_questions_total{outcome=\"" + std::string(outcome) + "\"} 0\n"));
+  socket.busy(2);
+  socket.too_late(1);
+  memory.question(PastOutcome::answer, 0.5);
+  // It is told to the socket, which counts it.
+  memory.question(PastOutcome::too_late, 60);
+  const std::string page = metrics.text();
+  for (const char* const series :
+       {"{outcome=\"answered\"} 1", "{outcome=\"busy\"} 2", "{outcome=\"too_late\"} 1"})
+    EXPECT_THAT(page, HasSubstr("vigil_past_questions_total" + std::string(series) + '\n'));
+  EXPECT_THAT(page, HasSubstr("vigil_past_question_seconds_count 1\n"));
+  const std::string type = "# TYPE vigil_past_questions_total ";
+  EXPECT_EQ(page.find(type), page.rfind(type));
+}
+
 TEST(Status, IsAsItsSchemaSays) {
   std::ifstream file(VIGIL_SOURCE_DIR "/docs/status.schema.json");
   const json schema = json::parse(file);

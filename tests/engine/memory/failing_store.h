@@ -62,9 +62,10 @@ class FailingStore final : public history::HistoryStore {
   std::vector<history::HourSummary> hours(const std::optional<history::CameraId>& camera) const override {
     return inner_.hours(camera);
   }
-  history::VerifyReport verify(const std::optional<history::CameraId>& camera) const override {
+  history::VerifyReport verify(const std::optional<history::CameraId>& camera,
+                               std::uint64_t numbers_a_page) const override {
     if (while_reading) while_reading();
-    return inner_.verify(camera);
+    return inner_.verify(camera, numbers_a_page);
   }
 
  private:

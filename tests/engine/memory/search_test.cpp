@@ -1,6 +1,7 @@
 #include "engine/memory/search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <random>
@@ -102,7 +103,8 @@ TEST(SearchTest, FindsTheWindowByWhatStandsOutAndReadsThatWhole) {
   const Searched found = look_through(pages, {.finds_moment = true},
                                       [&](const Look& look) { return event.log_odds(look, pages); });
   EXPECT_EQ(found.result.verdict, Verdict::yes);
-  EXPECT_EQ(found.rounds, (std::vector<std::size_t>{446, 4, 40})) << "brief looks, whole ones, the moment";
+  // Two of the four show it, and there are looks enough for each of their patches.
+  EXPECT_EQ(found.rounds, (std::vector<std::size_t>{446, 4, 78})) << "brief looks, whole ones, moments";
   ASSERT_EQ(found.result.windows.size(), 4U);
   const history::WallRange& best = found.result.windows.front().wall;
   EXPECT_LE(best.from, kNoon + 1000 * kSecond);
@@ -119,6 +121,146 @@ TEST(SearchTest, FindsTheWindowByWhatStandsOutAndReadsThatWhole) {
       EXPECT_GE(std::abs(found.result.windows[i].wall.from - found.result.windows[j].wall.from),
                 24 * kSecond);
   }
+}
+
+/// Seconds after noon.
+std::vector<std::int64_t> seconds_of(const std::vector<std::int64_t>& moments) {
+  std::vector<std::int64_t> seconds;
+  for (const std::int64_t moment : moments) seconds.push_back((moment - kNoon) / kSecond);
+  return seconds;
+}
+
+/// Looks for moments: those after the windows that were read whole.
+std::size_t looks_for_moments(const Searched& searched) {
+  std::size_t looks = 0;
+  for (std::size_t round = 2; round < searched.rounds.size(); ++round) looks += searched.rounds[round];
+  return looks;
+}
+
+Searched moments_of(const std::vector<SearchedPage>& pages, const std::vector<Happens>& events,
+                    const Search::Options& options = {.finds_moment = true}) {
+  return look_through(pages, options, [&](const Look& look) {
+    double odds = -6;
+    for (const Happens& event : events) odds = std::max(odds, event.log_odds(look, pages));
+    return odds;
+  });
+}
+
+TEST(SearchTest, EachWindowThatSaysYesTellsItsMoment) {
+  const std::vector<SearchedPage> pages = an_hour();
+  // The second one shows longest, so its window is the best; each is in two that begin 24 s apart.
+  const Searched found =
+      moments_of(pages, {{605, 609}, {1501, 1513}, {2802, 2807}}, {.whole = 6, .finds_moment = true});
+  EXPECT_THAT(seconds_of(found.result.moments), ::testing::ElementsAre(605, 1501, 2802));
+  ASSERT_TRUE(found.result.moment);
+  EXPECT_EQ(*found.result.moment, kNoon + 1501 * kSecond);
+  EXPECT_LE(looks_for_moments(found), 96U);
+  EXPECT_EQ(found.result.tokens, 3600 + 6 * 400) << "what is looked at for moments was read already";
+}
+
+TEST(SearchTest, OneWindowHasAllLooksAndIsCutOffAfterEachPatch) {
+  // Nothing else is long enough for a second window that says "Yes".
+  const std::vector<SearchedPage> pages = an_hour(40);
+  const Searched found = moments_of(pages, {{17, 19}});
+  EXPECT_EQ(found.rounds, (std::vector<std::size_t>{1, 1, 39})) << "whole, it said so";
+  EXPECT_THAT(seconds_of(found.result.moments), ::testing::ElementsAre(17));
+  // "Yes" at first, and not in the middle: it is the first that counts.
+  const Searched odd = look_through(pages, {.finds_moment = true}, [&](const Look& look) {
+    std::size_t patches = 0;
+    for (const Slice& slice : look.slices) patches += slice.last - slice.first;
+    return patches == 5 || patches >= 30 ? 5.0 : -5.0;
+  });
+  EXPECT_THAT(seconds_of(odd.result.moments), ::testing::ElementsAre(4));
+  // Only all of it says so: with its last patch it began.
+  const Searched last = moments_of(pages, {{39, 40}});
+  EXPECT_THAT(seconds_of(last.result.moments), ::testing::ElementsAre(39));
+}
+
+TEST(SearchTest, WhatIsThereWhenAWindowBeginsHasItsBegin) {
+  const std::vector<SearchedPage> pages = an_hour(400);
+  // It is there all the time. Windows from 0, 24, 48 and 72 on overlap.
+  const Searched always = moments_of(pages, {{0, 400}});
+  EXPECT_THAT(seconds_of(always.result.moments), ::testing::ElementsAre(0));
+  // Those from 0, 80, 160 and 240 on do not.
+  const Searched apart = moments_of(pages, {{0, 400}}, {.apart = 80 * kSecond, .finds_moment = true});
+  EXPECT_THAT(seconds_of(apart.result.moments), ::testing::ElementsAre(0, 80, 160, 240));
+}
+
+TEST(SearchTest, OverlappingWindowsTellOneMomentOnce) {
+  const std::vector<SearchedPage> pages = an_hour();
+  // Windows from 976 and from 1000 on show the first 8 s, or all; the later begins with it.
+  for (const double length : {4.0, 10.0, 30.0, 60.0}) {
+    const Searched found = moments_of(pages, {{1000, 1000 + length}});
+    EXPECT_THAT(seconds_of(found.result.moments), ::testing::ElementsAre(1000)) << length;
+    EXPECT_EQ(found.result.moment, found.result.moments.front()) << length;
+  }
+  // Exhaustive, hundreds of windows say "Yes".
+  const Searched all =
+      moments_of(pages, {{900, 940}, {2000, 2300}}, {.method = Method::exhaustive, .finds_moment = true});
+  // Six looks each leave two patches of forty.
+  EXPECT_THAT(seconds_of(all.result.moments), ::testing::ElementsAre(::testing::AnyOf(900, 901), 2000));
+  EXPECT_EQ(all.result.moment, all.result.moments.back()) << "the longer one is the best window's";
+  EXPECT_LE(looks_for_moments(all) + all.rounds[1], 96U);
+}
+
+TEST(SearchTest, MomentsOfManyEventsAreInOrderApartAndTrueWithinAPatch) {
+  std::mt19937 random(20261130);
+  const std::vector<SearchedPage> pages = an_hour();
+  for (int round = 0; round < 40; ++round) {
+    std::vector<Happens> events;
+    for (int i = 0; i < 4; ++i) {
+      const double from = 900.0 * i + static_cast<double>(random() % 800);
+      events.push_back({from, from + 2 + static_cast<double>(random() % 6)});
+    }
+    // Each window has its share.
+    for (const std::size_t moments : {24U, 48U, 200U}) {
+      const Searched found = moments_of(pages, events, {.finds_moment = true, .moments = moments});
+      ASSERT_LE(looks_for_moments(found), 2 * moments);
+      std::vector<std::int64_t> expected;
+      for (const Happens& event : events)
+        for (const Search::Window& window : found.result.windows) {
+          const double begin = static_cast<double>(window.wall.from - kNoon) * 1e-9;
+          const double shown = std::min(event.to, begin + 40) - std::max(event.from, begin);
+          if (shown >= 1) expected.push_back(std::llround(std::max(event.from, begin)));
+        }
+      std::sort(expected.begin(), expected.end());
+      expected.erase(std::unique(expected.begin(), expected.end(),
+                                 [](std::int64_t a, std::int64_t b) { return b - a < 24; }),
+                     expected.end());
+      const std::vector<std::int64_t> told = seconds_of(found.result.moments);
+      ASSERT_EQ(told.size(), expected.size());
+      for (std::size_t i = 0; i < told.size(); ++i) {
+        ASSERT_GE(told[i], expected[i]);
+        ASSERT_LE(told[i], expected[i] + (moments < 48 ? 1 : 0));
+      }
+      ASSERT_TRUE(found.result.moment);
+      ASSERT_NE(std::find(found.result.moments.begin(), found.result.moments.end(), *found.result.moment),
+                found.result.moments.end());
+    }
+  }
+}
+
+TEST(SearchTest, AWindowWhoseLooksComeToNothingTellsNoMoment) {
+  const std::vector<SearchedPage> pages = an_hour();
+  const std::vector<Happens> events = {{605, 609}, {1501, 1513}};
+  std::size_t looks = 0;
+  const auto search = [&](double lost_from, double lost_to) {
+    looks = 0;
+    return look_through(pages, {.finds_moment = true}, [&](const Look& look) -> std::optional<double> {
+      const double begin = static_cast<double>(look.wall.from - kNoon) * 1e-9;
+      // The brief looks and the four whole ones come first.
+      if (++looks > 450 && begin >= lost_from && begin < lost_to) return std::nullopt;
+      return std::max(events[0].log_odds(look, pages), events[1].log_odds(look, pages));
+    });
+  };
+  const Searched best_lost = search(1400, 1600);
+  EXPECT_EQ(best_lost.result.moment, std::nullopt);
+  EXPECT_THAT(seconds_of(best_lost.result.moments), ::testing::ElementsAre(605));
+  EXPECT_GT(best_lost.result.failed, 0U);
+  const Searched all_lost = search(0, 3600);
+  EXPECT_TRUE(all_lost.result.moments.empty());
+  EXPECT_EQ(all_lost.result.verdict, Verdict::yes);
+  EXPECT_LE(looks_for_moments(all_lost), 96U);
 }
 
 TEST(SearchTest, BelowTheThresholdsItIsNoOrNobodyIsSure) {
@@ -263,6 +405,7 @@ TEST(SearchTest, ByClustersLongStretchesAreLookedAtAsTheyAre) {
   EXPECT_EQ(once.result.tokens, tokens);
   EXPECT_EQ(once.result.verdict, Verdict::yes);
   EXPECT_FALSE(once.result.moment);
+  EXPECT_TRUE(once.result.moments.empty());
   // Stretches of so many tokens follow each other, and each patch is in one.
   const std::int64_t most = tokens / 4 + 1;
   const Searched parts = look_through(pages, {.method = Method::clusters, .cluster_tokens = most}, log_odds);

@@ -34,6 +34,7 @@ json answer(double probability, json gaps, json evidence = json::array()) {
           {"answer", probability > 0.95 ? "Yes" : "No"},
           {"probability", probability},
           {"moment", nullptr},
+          {"moments", json::array()},
           {"evidence", std::move(evidence)},
           {"coverage", {{"share", 0.5}, {"gaps", std::move(gaps)}}},
           {"bytes", {{"host", 10}, {"disk", 5}}},
@@ -69,6 +70,47 @@ TEST(JoinedTest, WhoIsSurestAnswersAndAllShowWhatTheySaw) {
   EXPECT_EQ(one.at("seconds").at("total"), 0.6) << "they look at the same time";
   EXPECT_EQ(one.at("coverage").at("share"), 1.0);
   EXPECT_THAT(one.at("silent"), IsEmpty());
+}
+
+TEST(JoinedTest, MomentsAreThoseOfAllNodesInOrder) {
+  json first = answer(0.97, json::array()), second = answer(0.99, json::array());
+  first["moments"] = json::array({at(1), at(4, "10.000"), at(8)});
+  first["moment"] = first["answer"] = at(8);
+  second["moments"] = json::array({at(4, "30.500"), at(6)});
+  second["moment"] = second["answer"] = at(6);
+  json one = joined_of(join_answers({{"a", first.dump()}, {"b", second.dump()}}, {}));
+  EXPECT_THAT(one.at("moments"), ElementsAre(at(1), at(4, "10.000"), at(6), at(8)))
+      << "where a camera moved, both tell the same";
+  EXPECT_EQ(one.at("moment"), at(6));
+  EXPECT_EQ(one.at("answer"), at(6));
+  // What the best one tells began at the other.
+  second["moment"] = second["answer"] = at(4, "30.500");
+  one = joined_of(join_answers({{"a", first.dump()}, {"b", second.dump()}}, {}));
+  EXPECT_EQ(one.at("moment"), at(4, "10.000"));
+  EXPECT_EQ(one.at("answer"), one.at("moment"));
+  // 24 s later it is another one.
+  second["moments"] = json::array({at(4, "34.000")});
+  second["moment"] = second["answer"] = at(4, "34.000");
+  one = joined_of(join_answers({{"a", first.dump()}, {"b", second.dump()}}, {}));
+  EXPECT_THAT(one.at("moments"), ElementsAre(at(1), at(4, "10.000"), at(4, "34.000"), at(8)));
+  EXPECT_EQ(one.at("moment"), at(4, "34.000"));
+}
+
+TEST(JoinedTest, WhatIsNoMomentIsNotTaken) {
+  // A node of a build before has no moments; an answer in words stays as it is.
+  json before = answer(0.97, json::array()), words = answer(0.99, json::array());
+  before.erase("moments");
+  before["moment"] = before["answer"] = at(3);
+  words["answer"] = "At dawn.";
+  json one = joined_of(join_answers({{"a", before.dump()}, {"b", words.dump()}}, {}));
+  EXPECT_THAT(one.at("moments"), ElementsAre(at(3)));
+  EXPECT_TRUE(one.at("moment").is_null()) << "the best one tells none";
+  EXPECT_EQ(one.at("answer"), "At dawn.");
+  for (const json& odd :
+       {json("soon"), json(json::array({7})), json(json::array({"soon"})), json(json::array({nullptr}))}) {
+    words["moments"] = odd;
+    EXPECT_TRUE(std::holds_alternative<NotOne>(join_answers({{"a", words.dump()}}, {}))) << odd;
+  }
 }
 
 TEST(JoinedTest, WhoHasLookedAtNothingSaysNothing) {

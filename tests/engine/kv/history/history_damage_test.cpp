@@ -77,8 +77,8 @@ TEST_P(HistoryDamage, ABitOfAPageIsThatPagesAlone) {
   EXPECT_EQ(count(*store, kGate, Missing::damaged), 1U);
   EXPECT_EQ(count(*store, kGate, Missing::no), 11U);
   EXPECT_EQ(count(*store, kYard, Missing::no), 12U);
-  EXPECT_EQ(store->verify(std::nullopt), (VerifyReport{11, 1}));
-  EXPECT_EQ(store->verify(kYard), (VerifyReport{6, 0}));
+  EXPECT_EQ(store->verify(std::nullopt, 1), (VerifyReport{11, 1}));
+  EXPECT_EQ(store->verify(kYard, 1), (VerifyReport{6, 0}));
   const auto list = store->list();
   EXPECT_EQ(list.at(0).pages, 6U);
   ASSERT_THAT(list[0].gaps, SizeIs(1));
@@ -87,6 +87,27 @@ TEST_P(HistoryDamage, ABitOfAPageIsThatPagesAlone) {
   flip(part, 5000);
   EXPECT_EQ(count(*store, kGate, Missing::no), 12U);
   EXPECT_THAT(store->list().at(0).gaps, IsEmpty());
+}
+
+// Pages 1 to 6 as forms: of 0, of 1 (2 and 3), of 2, of 3.
+TEST_P(HistoryDamage, FormsOfOnePageAreCountedAsOne) {
+  keep();
+  auto store = open();
+  EXPECT_EQ(store->verify(kGate, 2), (VerifyReport{4, 0}));
+  EXPECT_EQ(store->verify(std::nullopt, 8), (VerifyReport{2, 0})) << "each camera's are its own";
+  // The second record of the first part is of page 2, the third of page 3.
+  store.reset();
+  flip(parts().at(0), 5000);
+  store = open();
+  EXPECT_EQ(store->verify(kGate, 1), (VerifyReport{5, 1}));
+  EXPECT_EQ(store->verify(kGate, 2), (VerifyReport{3, 1}));
+  EXPECT_EQ(store->verify(std::nullopt, 8), (VerifyReport{1, 1}));
+  // More forms of the same.
+  store.reset();
+  flip(parts().at(0), 8000);
+  store = open();
+  EXPECT_EQ(store->verify(kGate, 1), (VerifyReport{4, 2}));
+  EXPECT_EQ(store->verify(kGate, 2), (VerifyReport{3, 1}));
 }
 
 TEST_P(HistoryDamage, OfACutFileWhatIsBeforeTheCutIsRead) {

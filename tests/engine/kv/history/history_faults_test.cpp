@@ -89,7 +89,7 @@ TEST_P(HistoryFaults, APutCountsAsAWholeOrNotAtAll) {
       EXPECT_EQ(store->put(part_of(kGate, kFirstHour, 60, 10, 3).part).pages, 3U) << "and goes on by itself";
       for (int start = 0; start < 2; ++start) {
         EXPECT_THAT(store->pages(kGate, kAny), SizeIs(failed ? 6 : 9));
-        EXPECT_EQ(store->verify(std::nullopt).damaged, 0U);
+        EXPECT_EQ(store->verify(std::nullopt, 1).damaged, 0U);
         EXPECT_TRUE(is_whole(*store, kGate, 12, 0));
         EXPECT_EQ(files_in(path() / "parts").size(), failed ? 2U : 3U) << "nothing half is left";
         store.reset();

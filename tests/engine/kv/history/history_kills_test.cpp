@@ -74,7 +74,7 @@ void work(HistoryStore& store, F step) {
 }
 
 void expect_consistent(const HistoryStore& store, int steps) {
-  EXPECT_EQ(store.verify(std::nullopt).damaged, 0U);
+  EXPECT_EQ(store.verify(std::nullopt, 1).damaged, 0U);
   const auto put = [&](const CameraId& camera, std::uint64_t first, int step, auto erased) {
     std::size_t there = 0;
     for (std::uint64_t page = first; page < first + 6; ++page) {
