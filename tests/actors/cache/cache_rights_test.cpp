@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "actors/evidence/clip_index.h"
 #include "tests/actors/cache/asked_cache.h"
 
 namespace vigil::actors {
@@ -55,6 +56,24 @@ TEST_F(CacheRightsTest, AnothersCameraIsAsOneThatIsNotThere) {
   EXPECT_TRUE(heard.recalls.empty());
   EXPECT_EQ(store.pages(kOther, from_begin(0, 80)).size(), 10U) << "nothing of it was erased";
   EXPECT_EQ(store.pages(kGate, from_begin(0, 80)).size(), 10U);
+}
+
+TEST_F(CacheRightsTest, OfCamerasOfOneNameEachHasItsOwnClips) {
+  ClipIndex clips;
+  clips.add("theirs", {kOther, from_begin(0, 80)}, "gate/theirs.mp4", "");
+  options.clips = &clips;
+  begin();
+  see_all();
+  const auto named = [&](const char* const tenant) {
+    const std::uint64_t ticket = ask(question({"gate", tenant}));
+    settle();
+    return answer(ticket).at("evidence").at(0).at("clip");
+  };
+  EXPECT_EQ(named("city"), json());
+  EXPECT_EQ(named("village"), "gate/theirs.mp4");
+  clips.add("ours", {kGate, from_begin(0, 80)}, "gate/ours.mp4", "");
+  EXPECT_EQ(named("city"), "gate/ours.mp4");
+  EXPECT_EQ(named("village"), "gate/theirs.mp4");
 }
 
 TEST_F(CacheRightsTest, ANameMeansTheOneThatIsThere) {
