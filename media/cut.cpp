@@ -21,6 +21,8 @@ namespace {
 
 /// Rounding of times makes less.
 constexpr double kTolerance = 0.005;
+/// The name by which containers have a clip's note.
+constexpr const char* kNote = "comment";
 
 using BitstreamFilter = std::unique_ptr<AVBSFContext, FreeByAddress<AVBSFContext, av_bsf_free>>;
 
@@ -193,7 +195,7 @@ std::string Cut::extension() const {
   return is_mp4(content_->parameters->codec_id) ? ".mp4" : ".mkv";
 }
 
-void Cut::write_clip(const std::filesystem::path& path) const {
+void Cut::write_clip(const std::filesystem::path& path, const std::string& note) const {
   base::NewFile file(path);
   const std::vector<Packet>& packets = content_->packets;
   const AVRational time_base = content_->time_base;
@@ -207,6 +209,7 @@ void Cut::write_clip(const std::filesystem::path& path) const {
     // The tag is the source container's word for the codec.
     stream->codecpar->codec_tag = 0;
     stream->time_base = time_base;
+    if (!note.empty()) output.must(av_dict_set(&output.get()->metadata, kNote, note.c_str(), 0));
     AVDictionary* options = nullptr;
     if (mp4) av_dict_set(&options, "movflags", "+faststart", 0);
     const int begun = avformat_write_header(output.get(), &options);
@@ -246,6 +249,21 @@ Still Cut::still(double moment) const {
     throw Error(error.what());
   }
   return still;
+}
+
+std::string note_of(const std::filesystem::path& clip) {
+  const LogCapture log;
+  const AVInputFormat* const format = av_find_input_format(clip.extension() == ".mkv" ? "matroska" : "mov");
+  Dictionary options;
+  // Whatever the file says, no other is opened.
+  options.set("protocol_whitelist", "file");
+  AVFormatContext* raw = nullptr;
+  const std::string url = "file:" + clip.string();
+  const int code = avformat_open_input(&raw, url.c_str(), format, options.address());
+  if (code < 0) throw Error(clip.string() + ": cannot read: " + log.explain(reason_of(code)));
+  const InputContext context(raw);
+  const AVDictionaryEntry* const note = av_dict_get(context->metadata, kNote, nullptr, 0);
+  return note == nullptr ? "" : note->value;
 }
 
 }  // namespace vigil::media

@@ -49,8 +49,9 @@ class Cut {
   std::string extension() const;
 
   /// Writes the packets, which are not decoded, with timestamps that start at 0; an MP4 can be played while
-  /// it is being fetched. The file appears whole or not at all. Throws `Error` with its name and the reason.
-  void write_clip(const std::filesystem::path& path) const;
+  /// it is being fetched. The file appears whole or not at all. `note`: a text that the file has in its
+  /// header (`note_of`); none if it is empty. Throws `Error` with its name and the reason.
+  void write_clip(const std::filesystem::path& path, const std::string& note = {}) const;
 
   /// The frame that is shown at `moment`, or the first one after it, in its own size. Decodes from the last
   /// key frame before. Throws `Error` if there is none.
@@ -59,6 +60,10 @@ class Cut {
  private:
   std::shared_ptr<const Content> content_;
 };
+
+/// The text that a clip was written with; empty if there was none. Reads its header alone, and decodes
+/// nothing. Throws `Error` with the file's name for what is no clip.
+std::string note_of(const std::filesystem::path& clip);
 
 /// A bounded memory of a stream's packets. One thread writes (`begin`, `push`, `anchor`); any may read.
 ///

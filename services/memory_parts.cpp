@@ -73,16 +73,19 @@ MemoryParts::MemoryParts(const config::MemorySettings& settings, const model::Mo
   store_ = history::open_history_store(settings.dir, history);
 }
 
-MemoryParts::Running::Running(MemoryParts& parts, caf::actor_system& system) {
+MemoryParts::Running::Running(MemoryParts& parts, caf::actor_system& system, const actors::Clips* clips) {
   if (!parts.options_) return;
+  actors::CacheDesk::Options options = *parts.options_;
+  options.clips = clips;
   access_.most = parts.settings_.host.budget.bytes + parts.options_->memory.parts.most_waiting +
                  parts.options_->memory.parts.part_bytes;
-  access_.cache = system.spawn<caf::detached>(actors::cache, actors::CacheDeps{.store = parts.store_.get(),
-                                                                               .clock = parts.clock_,
-                                                                               .metrics = parts.metrics_,
-                                                                               .board = parts.board_,
-                                                                               .logger = parts.logger_,
-                                                                               .options = *parts.options_});
+  access_.cache =
+      system.spawn<caf::detached>(actors::cache, actors::CacheDeps{.store = parts.store_.get(),
+                                                                   .clock = parts.clock_,
+                                                                   .metrics = parts.metrics_,
+                                                                   .board = parts.board_,
+                                                                   .logger = parts.logger_,
+                                                                   .options = std::move(options)});
 }
 
 MemoryParts::Running::~Running() {

@@ -50,7 +50,8 @@ class MemoryParts {
   /// While it lives, there is a cache.
   class Running {
    public:
-    Running(MemoryParts& parts, caf::actor_system& system);
+    /// `clips`: which show what cameras saw; has to outlive all actors. Null: none is named.
+    Running(MemoryParts& parts, caf::actor_system& system, const actors::Clips* clips = nullptr);
     ~Running();
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;

@@ -28,7 +28,7 @@ MadeEvents::MadeEvents(const config::Settings& settings, bool beside_gateway, co
                },
            .given_numbers = true},
           ages_, clock, metrics, logger)),
-      evidence_(settings.evidence, ages_, logger) {}
+      evidence_(settings.evidence, settings.memory.enabled, ages_, logger) {}
 
 KeptEvents::KeptEvents(const config::Settings& settings, const base::Clock& clock, actors::Metrics& metrics,
                        actors::StatusBoard& board, spdlog::logger& logger)

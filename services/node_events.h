@@ -32,6 +32,7 @@ class MadeEvents {
   actors::Outbox& outbox() { return *outbox_; }
   fleet::ShippingPublisher& publisher() { return publisher_; }
   const std::optional<actors::EvidenceParts>& evidence() const { return evidence_.parts(); }
+  const actors::Clips* clips() const { return evidence_.clips(); }
 
  private:
   config::RetentionClock ages_;

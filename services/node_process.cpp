@@ -207,6 +207,7 @@ fleet::node_actor start_node(const NodeIdentity& self, NodeGround& on, const Nod
                                    .logger = on.logger,
                                    .series = &on.registry.series,
                                    .fetcher = parts.fetcher,
+                                   .clips = on.made ? on.made->clips() : nullptr,
                                    .past = parts.past,
                                    .remembers = self.remembers,
                                    .cache = cache,

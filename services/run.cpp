@@ -159,7 +159,7 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
                                events.publisher().replay_endpoint() + asked_at(settings) +
                                (server.url().empty() ? "" : ", metrics on " + server.url());
   try {
-    std::optional<MemoryParts::Running> remembering(std::in_place, memory, system);
+    std::optional<MemoryParts::Running> remembering(std::in_place, memory, system, events.clips());
     std::optional<TakingAsks> asks(std::in_place, settings.asks, remembering->access().cache, system, clock,
                                    *logger, metrics);
     const int code = run_pipeline(system,

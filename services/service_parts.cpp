@@ -142,10 +142,15 @@ actors::DrainReport wait_for_end(caf::actor_system& system, const actors::superv
   return report;
 }
 
-EvidenceKeeping::EvidenceKeeping(const config::EvidenceSettings& settings, config::RetentionClock& ages,
-                                 spdlog::logger& logger) {
+EvidenceKeeping::EvidenceKeeping(const config::EvidenceSettings& settings, bool clips_are_named,
+                                 config::RetentionClock& ages, spdlog::logger& logger) {
   if (!settings.enabled) return;
-  store_.emplace(actors::EvidenceStore::Options{settings.dir, settings.budget.bytes, settings.max_age}, ages);
+  if (clips_are_named) clips_.emplace();
+  store_.emplace(actors::EvidenceStore::Options{.dir = settings.dir,
+                                                .budget = settings.budget.bytes,
+                                                .max_age = settings.max_age,
+                                                .clips = clips_ ? &*clips_ : nullptr},
+                 ages);
   if (!store_->failure().empty()) logger.warn("evidence: {}", store_->failure());
   parts_.emplace(
       actors::EvidenceParts{*store_, settings.pre_roll, settings.post_roll, settings.memory.bytes});
@@ -175,6 +180,6 @@ EventParts::EventParts(const config::Settings& settings, const base::Clock& cloc
           ages_, clock, metrics, logger)),
       topics_(metrics),
       publisher_(topics_.open(settings.alerts, *outbox_, logger)),
-      evidence_(settings.evidence, ages_, logger) {}
+      evidence_(settings.evidence, settings.memory.enabled, ages_, logger) {}
 
 }  // namespace vigil::services

@@ -12,7 +12,9 @@
 #include <spdlog/logger.h>
 
 #include "actors/alerts/fallback_outbox.h"
+#include "actors/evidence/clip_index.h"
 #include "actors/evidence/evidence_store.h"
+#include "actors/messages/clips.h"
 #include "actors/supervisor/pipeline_deps.h"
 #include "actors/supervisor/supervisor_actor.h"
 #include "config/running/retention_clock.h"
@@ -60,12 +62,15 @@ actors::DrainReport wait_for_end(caf::actor_system& system, const actors::superv
 /// Where stills and clips are kept, if the settings say so.
 class EvidenceKeeping {
  public:
-  /// Both have to outlive it.
-  EvidenceKeeping(const config::EvidenceSettings& settings, config::RetentionClock& ages,
-                  spdlog::logger& logger);
+  /// Both have to outlive it. `clips_are_named`: answers about the past name clips.
+  EvidenceKeeping(const config::EvidenceSettings& settings, bool clips_are_named,
+                  config::RetentionClock& ages, spdlog::logger& logger);
   const std::optional<actors::EvidenceParts>& parts() const { return parts_; }
+  /// Which there are; null: none is named.
+  const actors::Clips* clips() const { return clips_ ? &*clips_ : nullptr; }
 
  private:
+  std::optional<actors::ClipIndex> clips_;
   std::optional<actors::EvidenceStore> store_;
   std::optional<actors::EvidenceParts> parts_;
 };
@@ -93,6 +98,7 @@ class EventParts {
   actors::Outbox& outbox() { return *outbox_; }
   TopicPublisher& publisher() { return *publisher_; }
   const std::optional<actors::EvidenceParts>& evidence() const { return evidence_.parts(); }
+  const actors::Clips* clips() const { return evidence_.clips(); }
 
  private:
   config::RetentionClock ages_;

@@ -252,6 +252,7 @@ void AlertDesk::promise_evidence(Rule& rule) {
   rule.evidence.state = EvidenceState::pending;
   promises_.make(rule.episode, window.watch->name);
   evidence_requests_.push_back({.camera = window.watch->name,
+                                .tenant = window.watch->tenant,
                                 .rule = window.watch->rules[rule.place].name,
                                 .episode = rule.episode,
                                 .span = {.from = window.start - base::seconds(options_.evidence->before),

@@ -25,6 +25,7 @@ constexpr std::uint64_t kVerification = std::uint64_t{1} << 63U;
 CacheDesk::CacheDesk(history::HistoryStore* store, const base::Clock& clock, Options options)
     : store_(store),
       clock_(clock),
+      clips_(options.clips),
       memory_(store, std::move(options.memory)),
       questions_(memory_, clock, options.questions),
       present_(clock) {
@@ -398,7 +399,8 @@ void CacheDesk::hear_questions() {
     news_.counts.host_bytes += answer.host_bytes;
     news_.counts.disk_bytes += answer.disk_bytes;
     if (asked)
-      say(ticket, PastOutcome::answer, answer_text(asked.mapped().camera, asked.mapped().question, answer));
+      say(ticket, PastOutcome::answer,
+          answer_text(asked.mapped().camera, asked.mapped().question, answer, clips_));
   }
   for (const std::uint64_t ticket : news.erased) {
     asked_.erase(ticket);

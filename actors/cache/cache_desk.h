@@ -13,6 +13,7 @@
 #include "actors/cache/disk.h"
 #include "actors/cache/past_text.h"
 #include "actors/cache/present_book.h"
+#include "actors/messages/clips.h"
 #include "actors/messages/past.h"
 #include "actors/messages/remembered.h"
 #include "actors/messages/repeated_lines.h"
@@ -30,6 +31,8 @@ class CacheDesk {
   struct Options {
     memory::Memory::Options memory;
     memory::QuestionDesk::Options questions = {};
+    /// Which show what cameras saw; has to outlive it. Null: none is named.
+    const Clips* clips = nullptr;
   };
   /// `store`: null if nothing goes to a disk. They have to outlive it.
   CacheDesk(history::HistoryStore* store, const base::Clock& clock, Options options);
@@ -124,6 +127,7 @@ class CacheDesk {
 
   history::HistoryStore* store_;
   const base::Clock& clock_;
+  const Clips* clips_;
   memory::Memory memory_;
   memory::QuestionDesk questions_;
   PresentBook present_;

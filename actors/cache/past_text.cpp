@@ -28,6 +28,11 @@ json time_text(std::int64_t nanoseconds) {
       std::chrono::duration_cast<base::Clock::WallTime::duration>(std::chrono::nanoseconds(nanoseconds))));
 }
 
+/// A file's; null where there is none.
+json name_text(const std::string& name) {
+  return name.empty() ? json() : json(name);
+}
+
 double probability(double log_odds) {
   return 1 / (1 + std::exp(-log_odds));
 }
@@ -64,13 +69,17 @@ json words(const memory::PastAnswer& answer) {
 }  // namespace
 
 std::string answer_text(const history::CameraId& camera, const PastQuestion& question,
-                        const memory::PastAnswer& answer) {
+                        const memory::PastAnswer& answer, const Clips* clips) {
   const memory::Search::Result& found = answer.found;
   json evidence = json::array();
-  for (const memory::Search::Window& window : found.windows)
+  for (const memory::Search::Window& window : found.windows) {
+    const auto shown = clips == nullptr ? std::nullopt : clips->showing(camera, window.wall);
     evidence.push_back({{"from", time_text(window.wall.from)},
                         {"to", time_text(window.wall.to)},
-                        {"score", rounded(probability(window.log_odds))}});
+                        {"score", rounded(probability(window.log_odds))},
+                        {"clip", name_text(shown ? shown->clip : "")},
+                        {"thumb", name_text(shown ? shown->thumb : "")}});
+  }
   json moments = json::array();
   for (const std::int64_t moment : found.moments) moments.push_back(time_text(moment));
   return text_of({

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/messages/clips.h"
 #include "actors/messages/past.h"
 #include "engine/kv/history/history_store.h"
 #include "engine/kv/history/page_key.h"
@@ -12,8 +13,9 @@
 
 namespace vigil::actors {
 
+/// `clips`: which show its evidence; null: none is named.
 std::string answer_text(const history::CameraId& camera, const PastQuestion& question,
-                        const memory::PastAnswer& answer);
+                        const memory::PastAnswer& answer, const Clips* clips);
 std::string progress_text(const memory::QuestionDesk::Progress& progress);
 std::string list_text(const std::vector<memory::Memory::Summary>& cameras);
 

@@ -21,7 +21,7 @@ void evidence_state::tell(EvidenceReport report) {
 }
 
 void evidence_state::look() {
-  if (working || !desk->due()) return;
+  if (working || !(desk->due() || desk->has_unread())) return;
   working = true;
   self->send(self, work_atom_v);
 }

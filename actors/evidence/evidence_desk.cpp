@@ -1,6 +1,8 @@
 #include "actors/evidence/evidence_desk.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <set>
@@ -16,6 +18,10 @@ constexpr std::uintmax_t kOverhead = 256 << 10;
 
 base::Clock::WallTime::duration wall_duration(double seconds) {
   return std::chrono::duration_cast<base::Clock::WallTime::duration>(std::chrono::duration<double>(seconds));
+}
+
+std::int64_t nanoseconds(base::Clock::WallTime time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
 }  // namespace
@@ -116,7 +122,10 @@ std::optional<EvidenceReport> EvidenceDesk::make_next() {
   cut_due();
   const auto next =
       std::find_if(waiting_.begin(), waiting_.end(), [this](const Waiting& each) { return is_due(each); });
-  if (next == waiting_.end()) return std::nullopt;
+  if (next == waiting_.end()) {
+    store_.read_next();
+    return std::nullopt;
+  }
   Waiting waiting = std::move(*next);
   waiting_.erase(next);
   if (!waiting.settled()) cut(waiting);
@@ -169,7 +178,10 @@ Evidence EvidenceDesk::make(const Waiting& waiting) {
       evidence.thumb_time = shown;
     }
     const std::string clip = place + cut.extension();
-    evidence.bytes = write(clip, [&](const auto& path) { cut.write_clip(path); });
+    const ClipNote note{{request.tenant, request.camera},
+                        {nanoseconds(wall(cut.from())), nanoseconds(wall(cut.to()))}};
+    evidence.bytes = write(clip, [&](const auto& path) { cut.write_clip(path, print(note)); });
+    store_.shows(clip, note);
     evidence.clip = clip;
     evidence.codec = cut.codec();
     evidence.from = wall(cut.from());

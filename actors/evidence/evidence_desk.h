@@ -44,8 +44,10 @@ class EvidenceDesk {
   bool due() const;
 
   /// Makes the first that is due, which takes as long as the disk and a decoder do. The packets of all that
-  /// are due are held until then.
+  /// are due are held until then. Where none is, reads what one clip of an earlier run shows.
   std::optional<EvidenceReport> make_next();
+  /// Whether there are such clips.
+  bool has_unread() const { return store_.has_unread(); }
 
   /// Holds the packets of what has become due, removes files that have to go. To be called regularly.
   void tick();

@@ -12,6 +12,7 @@
 #include "base/durable.h"
 #include "base/timestamp.h"
 #include "media/media.h"
+#include "media/packet_history.h"
 
 namespace vigil::actors {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 3> kExtensions = {".jpg", ".mp4", ".mkv"};
+constexpr std::string_view kStill = kExtensions[0];
 /// "20260801T100012.480Z", before the first '-'.
 constexpr std::size_t kTimeLength = 20;
 /// File systems take names of 255 bytes.
@@ -109,6 +111,7 @@ EvidenceStore::EvidenceStore(Options options, config::RetentionClock& clock)
   } catch (const EvidenceError& problem) {
     failure_ = problem.what();
   }
+  if (options_.clips != nullptr) scan_clips();
 }
 
 void EvidenceStore::scan() {
@@ -147,6 +150,37 @@ void EvidenceStore::scan_day(const fs::path& day) {
       pair.since = noted == noted_.end() ? base::Duration(0) : -noted->second;
     }
     bytes_ += size;
+  }
+}
+
+void EvidenceStore::scan_clips() {
+  for (const auto& [key, pair] : pairs_)
+    for (const auto& [extension, size] : pair.sizes)
+      if (extension != kStill) unread_.push_back(key.second + extension);
+}
+
+void EvidenceStore::shows(const fs::path& clip, const ClipNote& note) {
+  if (options_.clips == nullptr) return;
+  const std::string stem = fs::path(clip).replace_extension().string();
+  const auto known = kept_.find(stem);
+  if (known == kept_.end()) return;
+  const auto& sizes = pairs_.at({known->second, stem}).sizes;
+  const std::string still = stem + std::string(kStill);
+  options_.clips->add(stem, note, clip.string(), sizes.contains(std::string(kStill)) ? still : "");
+}
+
+void EvidenceStore::forget(const std::string& stem) {
+  if (options_.clips != nullptr) options_.clips->remove(stem);
+}
+
+void EvidenceStore::read_next() {
+  if (unread_.empty()) return;
+  const std::string clip = std::move(unread_.back());
+  unread_.pop_back();
+  try {
+    if (const auto note = parse_clip_note(media::note_of(options_.dir / clip))) shows(clip, *note);
+  } catch (const media::Error&) {
+    // It is damaged, or gone: there is nothing to be found.
   }
 }
 
@@ -244,6 +278,7 @@ std::uintmax_t EvidenceStore::keep(const fs::path& file) {
 }
 
 void EvidenceStore::discard(const fs::path& file) {
+  forget(fs::path(file).replace_extension().string());
   std::error_code error;
   fs::remove(options_.dir / file, error);
   if (error) {
@@ -351,6 +386,7 @@ std::string EvidenceStore::shown(std::string text) const {
 bool EvidenceStore::remove(Pairs::iterator& entry) {
   auto& [key, pair] = *entry;
   const fs::path stem = key.second;
+  forget(key.second);
   for (auto file = pair.sizes.begin(); file != pair.sizes.end(); file = pair.sizes.erase(file)) {
     std::error_code error;
     fs::remove(options_.dir / (key.second + file->first), error);

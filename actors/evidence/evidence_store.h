@@ -10,7 +10,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "actors/evidence/clip_index.h"
 #include "actors/evidence/lived_ages.h"
 #include "base/clock.h"
 #include "config/running/retention_clock.h"
@@ -41,6 +43,8 @@ class EvidenceStore {
     std::uintmax_t keep_free = 64 << 20;
     /// Free bytes of the disk; nothing if that is not known. For tests.
     std::function<std::optional<std::uintmax_t>()> free_bytes = {};
+    /// Is told which clips there are; has to outlive the store. Null: nobody asks.
+    ClipIndex* clips = nullptr;
   };
 
   /// Counts what is there, removes what a crash left unfinished, and what is too much. A folder that cannot
@@ -65,6 +69,15 @@ class EvidenceStore {
 
   /// A file was written: from now on it counts. Returns its size.
   std::uintmax_t keep(const std::filesystem::path& file);
+
+  /// What a clip that is kept shows, as its file says, too (`note_of`): from now on it is found.
+  void shows(const std::filesystem::path& clip, const ClipNote& note);
+
+  /// Of the clips that were there at the start: reads what the newest says of itself that was not read yet,
+  /// so that it is found. One that says nothing, or cannot be read, is not. Takes as long as the disk does.
+  void read_next();
+  /// Whether there is one.
+  bool has_unread() const { return !unread_.empty(); }
 
   /// A file could not be written: whatever there is of it goes, or counts if it does not.
   void discard(const std::filesystem::path& file);
@@ -102,6 +115,9 @@ class EvidenceStore {
   using Pairs = std::map<Key, Pair>;
 
   void scan();
+  void scan_clips();
+  /// It is not found any more.
+  void forget(const std::string& stem);
   void scan_day(const std::filesystem::path& day);
   void make_private(const std::filesystem::path& path);
   void follow();
@@ -125,6 +141,8 @@ class EvidenceStore {
   Pairs pairs_;
   /// When each of them was kept, by path without extension.
   std::map<std::string, base::Clock::WallTime> kept_;
+  /// Clips of which it is not known what they show, the newest last.
+  std::vector<std::string> unread_;
   std::uintmax_t bytes_ = 0;
   /// The clock when it was looked at last, and how much time of this process it has told since the start.
   base::Clock::WallTime seen_;

@@ -216,6 +216,8 @@ struct Evidence {
 /// Asks for the still and the clip of an episode.
 struct EvidenceRequest {
   std::string camera;
+  /// Whose it is.
+  std::string tenant;
   std::string rule;
   std::string episode;
   /// In camera time: what the clip has to show, and what the still.

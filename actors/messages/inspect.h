@@ -219,8 +219,8 @@ typename Inspector::result_type inspect(Inspector& f, Explanation& x) {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, EvidenceRequest& x) {
-  return f(caf::meta::type_name("EvidenceRequest"), x.camera, x.rule, x.episode, x.span.from, x.span.to,
-           x.span.moment, x.moment);
+  return f(caf::meta::type_name("EvidenceRequest"), x.camera, x.tenant, x.rule, x.episode, x.span.from,
+           x.span.to, x.span.moment, x.moment);
 }
 
 template <class Inspector>

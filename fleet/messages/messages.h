@@ -348,6 +348,8 @@ using greeter_actor = caf::typed_actor<
     caf::replies_to<report_atom, std::string>::with<std::string>,
     // Bytes of a still or a clip of this name that it has; 0: none. And a part of it is wanted.
     caf::replies_to<find_atom, std::string>::with<std::uint64_t>, caf::reacts_to<fetch_atom, EvidenceWish>,
+    // Which of its clips show what a camera saw: a ClipWish, answered by FoundClips (clip_wish.h).
+    caf::replies_to<find_atom, past_atom, std::string>::with<std::string>,
     // Its gateway; null if it is none.
     caf::replies_to<gateway_atom>::with<caf::strong_actor_ptr>,
     // Whoever answers about what it remembers; null if it remembers nothing.

@@ -442,6 +442,7 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, No
       },
       [self](report_atom, const std::string& question) { return self->state.tell_of(question); },
       [self](find_atom, const std::string& file) { return self->state.find_evidence(file); },
+      [self](find_atom, past_atom, const std::string& wish) { return self->state.find_clips(wish); },
       [self](fetch_atom, const EvidenceWish& wish) {
         if (self->state.deps->fetcher) self->send(self->state.deps->fetcher, fetch_atom_v, wish);
       },

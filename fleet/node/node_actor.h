@@ -15,6 +15,7 @@
 #include <caf/typed_response_promise.hpp>
 #include <spdlog/logger.h>
 
+#include "actors/messages/clips.h"
 #include "actors/messages/spawn.h"
 #include "actors/status/metrics.h"
 #include "actors/status/status_board.h"
@@ -89,6 +90,8 @@ struct NodeDeps {
   actors::FleetSeries* series = nullptr;
   /// Gives out stills and clips; may be null.
   fetcher_actor fetcher = {};
+  /// Which clips are kept here; null: none is named.
+  const actors::Clips* clips = nullptr;
   /// Asks all nodes about the past, and answers them; may be null. Whether there is anything here to be asked
   /// about.
   past_actor past = {};
@@ -205,6 +208,7 @@ struct node_state {
   caf::result<std::string> tell_of(const std::string& question) const;
   NodeStandingPtr standing() const;
   caf::result<std::uint64_t> find_evidence(const std::string& file);
+  caf::result<std::string> find_clips(const std::string& wish) const;
   void hear(const BulkArrivalPtr& arrival);
   void report();
   void tick();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fleet/evidence/evidence_chunk.h"
+#include "fleet/messages/clip_wish.h"
 #include "fleet/node/node_actor.h"
 #include "fleet/status/node_answer.h"
 
@@ -91,6 +92,12 @@ caf::result<std::string> node_state::tell_of(const std::string& question) const 
 caf::result<std::uint64_t> node_state::find_evidence(const std::string& file) {
   if (!deps->fetcher) return std::uint64_t{0};
   return self->delegate(deps->fetcher, find_atom_v, file);
+}
+
+caf::result<std::string> node_state::find_clips(const std::string& text) const {
+  const auto wish = parse_clip_wish(text);
+  if (!wish) return caf::make_error(caf::sec::invalid_argument, std::string("no wish for clips"));
+  return print(found_of(*wish, deps->clips));
 }
 
 void node_state::hear(const BulkArrivalPtr& arrival) {

@@ -26,6 +26,8 @@ using nlohmann::json;
 
 /// Windows that an answer tells of, at most.
 constexpr std::size_t kEvidence = 4;
+/// In nanoseconds.
+constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::string_view kUnreachable = "unreachable";
 
 /// What another node says, whatever it is: throws json::exception, or std::runtime_error, for what is not
@@ -307,6 +309,37 @@ Joined join_answers(const std::vector<NodeBody>& bodies, const std::vector<std::
     answer["silent"] = names_of(silent);
     return text_of(answer);
   });
+}
+
+std::optional<ClipWish> clips_of(const std::string& answer) {
+  try {
+    const json read = json::parse(answer);
+    ClipWish wish{{read.at("tenant").get<std::string>(), read.at("camera").get<std::string>()}, {}};
+    for (const json& window : read.at("evidence")) {
+      // Where no time is named, nothing shows it.
+      const std::int64_t from = time_of(window, "from", 0);
+      const std::int64_t to = time_of(window, "to", from);
+      wish.walls.push_back({from * kMillisecond, (from == 0 ? 0 : to) * kMillisecond});
+    }
+    return wish.walls.empty() ? std::nullopt : std::optional(std::move(wish));
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::string with_clips(const std::string& answer, const std::vector<FoundClips>& nodes) {
+  json told = json::parse(answer);
+  json& evidence = told.at("evidence");
+  for (std::size_t i = 0; i < evidence.size(); ++i) {
+    const actors::ShownClip* best = nullptr;
+    for (const FoundClips& found : nodes) {
+      if (i >= found.size() || !found[i]) continue;
+      if (best == nullptr || actors::shows_better(*found[i], *best)) best = &*found[i];
+    }
+    evidence[i]["clip"] = best == nullptr ? json() : json(best->clip);
+    evidence[i]["thumb"] = best == nullptr || best->thumb.empty() ? json() : json(best->thumb);
+  }
+  return text_of(told);
 }
 
 Joined join_lists(const std::vector<NodeBody>& bodies, const std::vector<std::string>& silent, bool of_one) {

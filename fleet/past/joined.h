@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "fleet/messages/clip_wish.h"
 
 namespace vigil::fleet {
 
@@ -29,6 +32,10 @@ using Joined = std::variant<std::string, NotOne>;
 /// reason that says most. Moments of two nodes that are closer than a search tells apart are one, the
 /// earlier. What may be at a node that is silent is `unreachable`.
 Joined join_answers(const std::vector<NodeBody>& bodies, const std::vector<std::string>& silent);
+/// Whose evidence an answer has, and when that was; nothing where it has none.
+std::optional<ClipWish> clips_of(const std::string& answer);
+/// The answer with the clips that show its evidence best, of what nodes have found; `null` where none has.
+std::string with_clips(const std::string& answer, const std::vector<FoundClips>& nodes);
 /// A row for each camera and tenant; `of_one`: one camera was named, so all have to be of one tenant.
 Joined join_lists(const std::vector<NodeBody>& bodies, const std::vector<std::string>& silent, bool of_one);
 Joined join_verified(const std::vector<NodeBody>& bodies, const std::vector<std::string>& silent,

@@ -81,6 +81,32 @@ void past_state::ask(std::uint64_t id, const std::string& node, const actors::Pa
   self->send(there, *form);
 }
 
+void past_state::look_for_clips(std::uint64_t id, const ClipWish& wish, const NodeStanding& standing) {
+  std::vector<std::string> to_ask;
+  for (const auto& [node, record] : standing.nodes)
+    if (record.roles.contains(cluster::NodeRole::camera) &&
+        (node == deps->node || standing.ways.contains(node)))
+      to_ask.push_back(node);
+  desk->clip_nodes(id, to_ask);
+  const std::string text = print(wish);
+  for (const std::string& node : to_ask) {
+    const greeter_actor way =
+        node == deps->node ? caf::actor_cast<greeter_actor>(owner) : standing.ways.at(node);
+    self->request(way, deps->patience, find_atom_v, past_atom_v, text)
+        .then(
+            [this, id, node](const std::string& found) {
+              desk->clips(id, node, parse_found_clips(found));
+              settle();
+            },
+            // It has gone, or is of a build that knows no such question: its clips are not named.
+            [this, id, node](const caf::error&) {
+              desk->clips(id, node, std::nullopt);
+              settle();
+            });
+  }
+  settle();
+}
+
 void past_state::hear(const PastWord& word, const caf::actor_addr& from) {
   const auto nodes = asked.find(word.ticket);
   const auto reply = reply_of(word);
@@ -172,6 +198,15 @@ void past_state::settle() {
                wanted](const NodeStandingPtr& standing) { look_around(wanted.id, wanted.what, *standing); },
               [this, wanted](const caf::error&) {
                 desk->nodes(wanted.id, {}, {deps->node});
+                settle();
+              });
+  }
+  for (const PastDesk::News::Clips& clips : news.clips) {
+    self->request(owner, deps->patience, stand_atom_v)
+        .then([this,
+               clips](const NodeStandingPtr& standing) { look_for_clips(clips.id, clips.wish, *standing); },
+              [this, clips](const caf::error&) {
+                desk->clip_nodes(clips.id, {});
                 settle();
               });
   }

@@ -75,6 +75,8 @@ struct past_state {
   void look_around(std::uint64_t id, const actors::PastRequest& what, const NodeStanding& standing);
   void ask(std::uint64_t id, const std::string& node, const actors::PastRequest& what,
            const past_actor& there);
+  /// Nodes that read cameras are asked for clips.
+  void look_for_clips(std::uint64_t id, const ClipWish& wish, const NodeStanding& standing);
   void hear(const PastWord& word, const caf::actor_addr& from);
   void answer(const PastAsk& ask, const past_actor& asker);
   void hear(const actors::PastReply& word);

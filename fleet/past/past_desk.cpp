@@ -117,6 +117,29 @@ void PastDesk::hear(std::uint64_t id, const std::string& node, const actors::Pas
   gather(entry);
 }
 
+void PastDesk::clip_nodes(std::uint64_t id, const std::vector<std::string>& asked) {
+  const auto entry = asked_.find(id);
+  if (entry == asked_.end() || !entry->second.answer) return;
+  entry->second.waiting.emplace(asked.begin(), asked.end());
+  gather(entry);
+}
+
+void PastDesk::clips(std::uint64_t id, const std::string& node, const std::optional<FoundClips>& found) {
+  const auto entry = asked_.find(id);
+  if (entry == asked_.end() || !entry->second.answer || !waits(id, node)) return;
+  entry->second.waiting->erase(node);
+  if (found) entry->second.clips.push_back(*found);
+  gather(entry);
+}
+
+void PastDesk::answered(Entry entry, std::string answer) {
+  auto wish = clips_of(answer);
+  if (!wish) return finish(entry, PastOutcome::answer, std::move(answer));
+  entry->second.answer = std::move(answer);
+  entry->second.waiting.reset();
+  news_.clips.push_back({entry->first, *std::move(wish)});
+}
+
 void PastDesk::progress(const Asked& asked) {
   std::vector<NodeBody> bodies;
   bodies.reserve(asked.progress.size());
@@ -167,13 +190,15 @@ std::optional<actors::PastReply> PastDesk::refusal(const Asked& asked) const {
 void PastDesk::gather(Entry entry) {
   Asked& asked = entry->second;
   if (!asked.waiting->empty()) return;
+  if (asked.answer) return finish(entry, PastOutcome::answer, with_clips(*asked.answer, asked.clips));
   std::sort(asked.silent.begin(), asked.silent.end());
   if (asked.finds_camera) return found_camera(entry);
   if (auto refused = refusal(asked)) return finish(entry, *std::move(refused));
   const Joined one = joined(asked, asked.bodies, asked.silent);
-  if (const auto* const text = std::get_if<std::string>(&one))
-    return finish(entry, PastOutcome::answer, *text);
-  finish(entry, PastOutcome::bad_request, std::get<NotOne>(one).line);
+  const auto* const text = std::get_if<std::string>(&one);
+  if (text == nullptr) return finish(entry, PastOutcome::bad_request, std::get<NotOne>(one).line);
+  if (std::holds_alternative<actors::PastQuestion>(asked.request.what)) return answered(entry, *text);
+  finish(entry, PastOutcome::answer, *text);
 }
 
 Joined PastDesk::joined(const Asked& asked, const std::vector<NodeBody>& bodies,
@@ -269,6 +294,10 @@ void PastDesk::tick() {
     Asked& asked = each->second;
     if (asked.request.deadline == base::Clock::TimePoint::max() || asked.request.deadline - kAhead > now)
       continue;
+    if (asked.answer) {
+      finish(each, PastOutcome::answer, with_clips(*asked.answer, asked.clips));
+      continue;
+    }
     if (asked.erasure.empty()) {
       // Whoever has not answered by now is silent; what the others say is worth more than nothing.
       if (!asked.waiting) {

@@ -17,6 +17,7 @@ namespace vigil::fleet {
 
 /// A camera's past lies where its stream has been: each node answers of what it has itself, and what they say
 /// is told as one. A node that may remember something and does not say what is `silent`, which answers tell.
+/// Which clips show the evidence of an answer is then asked of all nodes that read cameras: they have those.
 /// An erasure is an order in the registry (erasure_book.h), and is answered when no node has to do it any
 /// more. Not thread-safe.
 class PastDesk {
@@ -40,6 +41,10 @@ class PastDesk {
   /// A word of it.
   void hear(std::uint64_t id, const std::string& node, const actors::PastReply& word);
 
+  /// Who is asked for the clips of `News::clips`; and what one of them has, nothing of one that does not say.
+  void clip_nodes(std::uint64_t id, const std::vector<std::string>& asked);
+  void clips(std::uint64_t id, const std::string& node, const std::optional<FoundClips>& found);
+
   /// Whether somebody waits for an erasure.
   bool is_erasing() const;
   /// Whether this node's word is still waited for.
@@ -61,6 +66,12 @@ class PastDesk {
       actors::PastRequest what;
     };
     std::vector<Wanted> wanted;
+    /// To be put to nodes that read cameras (`clip_nodes`, and `clips` of each).
+    struct Clips {
+      std::uint64_t id = 0;
+      ClipWish wish;
+    };
+    std::vector<Clips> clips;
     /// To be put into the registry (`ordered`).
     struct Order {
       std::uint64_t id = 0;
@@ -83,6 +94,9 @@ class PastDesk {
     std::vector<std::string> silent;
     std::vector<NodeBody> bodies;
     std::map<std::string, std::string> progress;
+    /// What they have answered, as one, once it is only to be known which clips show it; and which do.
+    std::optional<std::string> answer = {};
+    std::vector<FoundClips> clips = {};
     /// Of nodes that know the camera and refuse, and of one that does not know it.
     std::vector<actors::PastReply> refusals;
     std::optional<actors::PastReply> unknown;
@@ -105,6 +119,8 @@ class PastDesk {
   /// What nodes have said of such a request, as one.
   static Joined joined(const Asked& asked, const std::vector<NodeBody>& bodies,
                        const std::vector<std::string>& silent);
+  /// All have answered: clips are looked for, if it has evidence.
+  void answered(Entry entry, std::string answer);
   void progress(const Asked& asked);
   /// Nothing: it can be answered by what there is.
   std::optional<actors::PastReply> refusal(const Asked& asked) const;

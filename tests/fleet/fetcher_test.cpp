@@ -51,6 +51,7 @@ node_actor::behavior_type passing_node(node_actor::pointer self, fetcher_actor f
           [self, fetcher](find_atom, const std::string& name) -> caf::result<std::uint64_t> {
             return self->delegate(fetcher, find_atom_v, name);
           },
+          [](find_atom, past_atom, const std::string&) { return std::string(); },
           [self, fetcher, slowness](fetch_atom, const EvidenceWish& wish) {
             if (*slowness == 0ms) return self->send(fetcher, fetch_atom_v, wish);
             self->delayed_send(fetcher, *slowness, fetch_atom_v, wish);

@@ -127,6 +127,7 @@ class LinkTest : public testing::CameraNodeTest {
             [](dock_atom) { return caf::strong_actor_ptr(); },
             [](report_atom, const std::string&) { return std::string(); },
             [](find_atom, const std::string&) { return std::uint64_t{0}; },
+            [](find_atom, past_atom, const std::string&) { return std::string(); },
             [](fetch_atom, const EvidenceWish&) {},
             [](const Piece& piece) { piece.run(); },
             [](const BulkNews&) {},

@@ -1,4 +1,6 @@
 // Which fences a node tells, and what it does when it is asked to end.
+#include "actors/evidence/clip_index.h"
+#include "fleet/messages/clip_wish.h"
 #include "tests/fleet/node_world.h"
 
 namespace vigil::fleet {
@@ -42,6 +44,28 @@ TEST_F(NodeTest, AGatewayTellsTheHighestFenceThatItsBooksHave) {
   pass(6s);
   EXPECT_EQ(told(), 42U);
   caf::anon_send(gateway, actors::stop_atom_v);
+}
+
+TEST_F(NodeTest, ANodeTellsWhichOfItsClipsShowWhatACameraSaw) {
+  const Node& none = start("c0", {NodeRole::camera});
+  actors::ClipIndex kept;
+  kept.add("a", {{"acme", "gate"}, {100, 200}}, "a.mp4", "a.jpg");
+  clips_ = &kept;
+  const Node& c1 = start("c1", {NodeRole::camera});
+  const auto told = [&](const Node& node, const std::string& wish) {
+    caf::scoped_actor self{system_};
+    auto asked = self->request(node.actor, caf::infinite, find_atom_v, past_atom_v, wish);
+    settle();
+    std::string text;
+    asked.receive([&](const std::string& found) { text = found; },
+                  [&](const caf::error& error) { text = system_.render(error); });
+    return text;
+  };
+  const std::string wish = print(ClipWish{{"acme", "gate"}, {{150, 300}, {300, 400}}});
+  EXPECT_EQ(parse_found_clips(told(c1, wish)),
+            (FoundClips{actors::ShownClip{"a.mp4", "a.jpg", 100, 50}, std::nullopt}));
+  EXPECT_EQ(parse_found_clips(told(none, wish)), (FoundClips{std::nullopt, std::nullopt}));
+  EXPECT_NE(told(c1, "{").find("no wish for clips"), std::string::npos);
 }
 
 TEST_F(NodeTest, OneThatIsAskedToEndIsNotReadyAnyMore) {

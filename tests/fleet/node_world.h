@@ -110,6 +110,7 @@ inline mute_actor::behavior_type mute_greeter(mute_actor::pointer self, const no
             return owed->back();
           },
           [](find_atom, const std::string&) { return std::uint64_t{0}; },
+          [](find_atom, past_atom, const std::string&) { return std::string(); },
           [](fetch_atom, const EvidenceWish&) {}};
 }
 
@@ -204,6 +205,7 @@ class NodeTest : public ::testing::Test {
                               .metrics = metrics_,
                               .board = node.board,
                               .logger = logger_,
+                              .clips = clips_,
                               .cache = cache_,
                               .expelled = [&node](const std::string& why) { node.expelled = why; }});
     node.status =
@@ -290,6 +292,8 @@ class NodeTest : public ::testing::Test {
   caf::actor_system system_{config_};
   std::list<Node> nodes_;
   std::vector<mute_actor> mutes_;
+  /// Of the nodes that are started.
+  const actors::Clips* clips_ = nullptr;
 };
 
 inline const std::set<NodeRole> kComputes = {NodeRole::vision, NodeRole::stream, NodeRole::generate};

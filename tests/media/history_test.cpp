@@ -200,6 +200,42 @@ TEST(History, AClipGoesOnWhereTheSourcesClockWasSet) {
   EXPECT_EQ(oracle_decode(scratch / "clip.mp4").size(), made.packets.size());
 }
 
+TEST(History, AClipSaysWhatItWasWrittenWith) {
+  const Scratch scratch;
+  const std::string note = "{\"from\": \"10:00\", \"name\": \"\\u00e4\"} \xc3\xa4 = ;#\\ 'x'";
+  const auto cut_of = [&](const char* const codec) {
+    Clip clip;
+    clip.codec = codec;
+    const std::string file = scratch / (std::string(codec) + ".mkv");
+    write_clip(file, clip);
+    const History kept = history();
+    watch(file, kept);
+    return kept->cut({0, 2, 1});
+  };
+  const Cut cut = cut_of("libx264");
+  const Cut other = cut_of("ffv1");
+  ASSERT_EQ(cut.extension(), ".mp4");
+  ASSERT_EQ(other.extension(), ".mkv");
+  for (const Cut& each : {cut, other}) {
+    const std::string file = scratch / ("clip" + each.extension());
+    each.write_clip(file, note);
+    EXPECT_EQ(note_of(file), note) << file;
+    each.write_clip(file);
+    EXPECT_EQ(note_of(file), "") << file;
+  }
+  cut.write_clip(scratch / "noted.mp4", note);
+  cut.write_clip(scratch / "bare.mp4");
+  const auto noted = packets_of(scratch / "noted.mp4").packets;
+  const auto bare = packets_of(scratch / "bare.mp4").packets;
+  ASSERT_EQ(noted.size(), bare.size());
+  for (std::size_t i = 0; i < noted.size(); ++i) EXPECT_EQ(noted[i].data, bare[i].data);
+
+  write_bytes(scratch / "noise.mp4", std::string(4000, 'x'));
+  write_bytes(scratch / "empty.mkv", "");
+  for (const char* const name : {"noise.mp4", "empty.mkv", "none.mp4"})
+    EXPECT_THAT(reason_of_failure([&] { note_of(scratch / name); }), HasSubstr(name));
+}
+
 TEST(History, TimesFollowTheReadersOwn) {
   // A camera's time may leap when the camera falls behind the clock.
   const Scratch scratch;

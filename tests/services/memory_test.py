@@ -95,6 +95,8 @@ class Service:
         self.vigil, self.folder = vigil, folder
         self.alerts, self.asks, self.metrics = ports
         self.process = None
+        # Other sections of its configuration.
+        self.more = {}
 
     def configure(self, model, cameras, memory):
         text = json.dumps({
@@ -102,7 +104,7 @@ class Service:
             "memory": {"enabled": True, "host": {"budget": "64MiB"}, **memory},
             "asks": {"bind": f"tcp://127.0.0.1:{self.asks}"},
             "alerts": {"bind": f"tcp://127.0.0.1:{self.alerts}", "replay": f"ipc://{self.folder}/replay", "outbox": "outbox"},
-            "metrics": {"listen": f"127.0.0.1:{self.metrics}"}})
+            "metrics": {"listen": f"127.0.0.1:{self.metrics}"}, **self.more})
         path = os.path.join(self.folder, "vigil.yaml")
         with open(path + ".new", "w", encoding="utf-8") as file:
             file.write(text)

@@ -85,6 +85,7 @@ TEST_F(AlertEvidence, IsPromisedAtOnceAndToldWhenItIsReady) {
   ASSERT_THAT(requests, SizeIs(1));
   EXPECT_THAT(alerts.take_evidence_requests(), IsEmpty());
   EXPECT_EQ(requests[0].camera, "gate");
+  EXPECT_EQ(requests[0].tenant, "north");
   EXPECT_EQ(requests[0].rule, "person");
   EXPECT_EQ(requests[0].episode, last().at("episode").get<std::string>());
   EXPECT_DOUBLE_EQ(requests[0].span.from, -5) << "the window from 0 to 4 s, and 5 s before";

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "actors/evidence/clip_index.h"
 #include "tests/actors/cache/asked_cache.h"
 
 namespace vigil::actors {
@@ -68,6 +69,24 @@ TEST_F(CacheRightsTest, ATenantThatIsAskedForIsNamedToWhoMayKnowOfIt) {
   // Of a tenant whose cameras are not his, as without one, whether there is any or not.
   EXPECT_EQ(all_about({"nowhere", "village"}, kCity), refused(line + "nowhere"));
   EXPECT_EQ(all_about({"gate", "village"}, kCity), refused(line + "gate"));
+}
+
+TEST_F(CacheRightsTest, OfCamerasOfOneNameEachHasItsOwnClips) {
+  ClipIndex clips;
+  clips.add("theirs", {kOther, from_begin(0, 80)}, "gate/theirs.mp4", "");
+  options.clips = &clips;
+  begin();
+  see_all();
+  const auto named = [&](const char* const tenant) {
+    const std::uint64_t ticket = ask(question({"gate", tenant}));
+    settle();
+    return answer(ticket).at("evidence").at(0).at("clip");
+  };
+  EXPECT_EQ(named("city"), json());
+  EXPECT_EQ(named("village"), "gate/theirs.mp4");
+  clips.add("ours", {kGate, from_begin(0, 80)}, "gate/ours.mp4", "");
+  EXPECT_EQ(named("city"), "gate/ours.mp4");
+  EXPECT_EQ(named("village"), "gate/theirs.mp4");
 }
 
 TEST_F(CacheRightsTest, ANameMeansTheOneThatIsThere) {

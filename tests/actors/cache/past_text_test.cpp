@@ -55,8 +55,8 @@ memory::PastAnswer answer() {
   return answer;
 }
 
-json told(const memory::PastAnswer& answer) {
-  return json::parse(answer_text(kGate, question(), answer));
+json told(const memory::PastAnswer& answer, const Clips* clips = nullptr) {
+  return json::parse(answer_text(kGate, question(), answer, clips));
 }
 
 TEST(PastTextTest, AnAnswerHasAllThatOthersWantToKnow) {
@@ -68,8 +68,8 @@ TEST(PastTextTest, AnAnswerHasAllThatOthersWantToKnow) {
     "answer": "2024-10-04T12:01:15.250Z", "probability": 0.8, "moment": "2024-10-04T12:01:15.250Z",
     "moments": ["2024-10-04T12:00:12.000Z", "2024-10-04T12:01:15.250Z"],
     "evidence": [
-      {"from": "2024-10-04T12:01:00.000Z", "to": "2024-10-04T12:01:40.000Z", "score": 0.8},
-      {"from": "2024-10-04T12:00:10.000Z", "to": "2024-10-04T12:00:50.000Z", "score": 0.25}],
+      {"from": "2024-10-04T12:01:00.000Z", "to": "2024-10-04T12:01:40.000Z", "score": 0.8, "clip": null, "thumb": null},
+      {"from": "2024-10-04T12:00:10.000Z", "to": "2024-10-04T12:00:50.000Z", "score": 0.25, "clip": null, "thumb": null}],
     "coverage": {"share": 0.6667, "gaps": [
       {"from": "2024-10-04T12:00:00.000Z", "to": "2024-10-04T12:00:10.000Z", "why": "damaged"},
       {"from": "2024-10-04T12:00:20.000Z", "to": "2024-10-04T12:00:30.000Z", "why": "other_model"}]},
@@ -80,7 +80,37 @@ TEST(PastTextTest, AnAnswerHasAllThatOthersWantToKnow) {
   })"));
   PastQuestion other = question();
   other.method = memory::Method::exhaustive;
-  EXPECT_EQ(json::parse(answer_text(kGate, other, answer())).at("method"), "exhaustive");
+  EXPECT_EQ(json::parse(answer_text(kGate, other, answer(), nullptr)).at("method"), "exhaustive");
+}
+
+/// Knows one clip of one camera, with a still or without.
+struct OneClip final : Clips {
+  std::optional<ShownClip> showing(const history::CameraId& camera,
+                                   const history::WallRange& wall) const override {
+    asked.emplace_back(camera, wall);
+    if (camera != kGate || !wall.meets({kNoon + 90 * kSecond, kNoon + 200 * kSecond})) return std::nullopt;
+    return ShownClip{"gate/clip.mp4", thumb, 0, 1};
+  }
+  std::string thumb = "gate/clip.jpg";
+  mutable std::vector<std::pair<history::CameraId, history::WallRange>> asked;
+};
+
+TEST(PastTextTest, EvidenceNamesTheClipThatShowsIt) {
+  OneClip clips;
+  json evidence = told(answer(), &clips).at("evidence");
+  EXPECT_EQ(evidence.at(0).at("clip"), "gate/clip.mp4");
+  EXPECT_EQ(evidence.at(0).at("thumb"), "gate/clip.jpg");
+  EXPECT_TRUE(evidence.at(1).at("clip").is_null());
+  EXPECT_TRUE(evidence.at(1).at("thumb").is_null());
+  ASSERT_EQ(clips.asked.size(), 2U);
+  EXPECT_EQ(clips.asked[0], std::pair(kGate, answer().found.windows[0].wall));
+  EXPECT_EQ(clips.asked[1], std::pair(kGate, answer().found.windows[1].wall));
+  clips.thumb.clear();
+  evidence = told(answer(), &clips).at("evidence");
+  EXPECT_EQ(evidence.at(0).at("clip"), "gate/clip.mp4");
+  EXPECT_TRUE(evidence.at(0).at("thumb").is_null());
+  const json other = json::parse(answer_text({"town", "gate"}, question(), answer(), &clips));
+  EXPECT_TRUE(other.at("evidence").at(0).at("clip").is_null()) << "another tenant's camera";
 }
 
 TEST(PastTextTest, WhatIsAnsweredGoesByWhatWasWantedAndFound) {
@@ -130,7 +160,7 @@ TEST(PastTextTest, WhatIsNoTextIsReplaced) {
   words.text = "a\ncar \xff\xc3";
   PastQuestion asked = question();
   asked.question = "\xed\xa0\x80?";
-  const std::string text = answer_text({"\xfe", std::string("g\0te", 4)}, asked, words);
+  const std::string text = answer_text({"\xfe", std::string("g\0te", 4)}, asked, words, nullptr);
   EXPECT_EQ(text.find('\n'), std::string::npos);
   const json parsed = json::parse(text);
   EXPECT_EQ(parsed.at("answer"), "a\ncar \xEF\xBF\xBD\xEF\xBF\xBD");
@@ -146,11 +176,11 @@ TEST(PastTextTest, WhatIsNoTextIsReplaced) {
 TEST(PastTextTest, AnEndOfTimeIsNone) {
   PastQuestion asked = question();
   asked.wall = {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
-  const json text = json::parse(answer_text(kGate, asked, answer()));
+  const json text = json::parse(answer_text(kGate, asked, answer(), nullptr));
   EXPECT_TRUE(text.at("from").is_null());
   EXPECT_TRUE(text.at("to").is_null());
   asked.wall = {-1, 0};
-  EXPECT_EQ(json::parse(answer_text(kGate, asked, answer())).at("from"), "1969-12-31T23:59:59.999Z");
+  EXPECT_EQ(json::parse(answer_text(kGate, asked, answer(), nullptr)).at("from"), "1969-12-31T23:59:59.999Z");
 }
 
 TEST(PastTextTest, ProgressTellsTheRound) {

@@ -56,11 +56,9 @@ class Desk : public ::testing::Test {
 
   static EvidenceRequest request(const CameraPtr& owner, double from, double to,
                                  const std::string& episode = "E") {
-    return {owner->name,
-            "person",
-            episode,
-            {from, to, to - 2},
-            kStart + std::chrono::milliseconds(static_cast<int>(to * 1000) - 2000)};
+    return {owner->name,        owner->tenant(),
+            "person",           episode,
+            {from, to, to - 2}, kStart + std::chrono::milliseconds(static_cast<int>(to * 1000) - 2000)};
   }
 
   double metric(const std::string& line) const {
@@ -74,7 +72,8 @@ class Desk : public ::testing::Test {
   ManualClock clock_;
   Metrics metrics_;
   config::RetentionClock retention_clock_{clock_};
-  EvidenceStore store_{{.dir = folder_}, retention_clock_};
+  ClipIndex index_;
+  EvidenceStore store_{{.dir = folder_, .clips = &index_}, retention_clock_};
   EvidenceDesk desk_{{.most_waiting = 3}, store_, metrics_, clock_};
   struct Playing {
     std::shared_ptr<media::PacketHistory> history;
@@ -119,6 +118,48 @@ TEST_F(Desk, AClipIsMadeOnceItsEndHasCome) {
   EXPECT_EQ(metric("vigil_evidence_bytes"),
             static_cast<double>(made.bytes + fs::file_size(folder_ / made.thumb)));
   EXPECT_EQ(metric("vigil_mailbox_depth{actor=\"evidence\"}"), 0);
+}
+
+TEST_F(Desk, AClipIsFoundByWhatItShows) {
+  play(gate_, 9);
+  desk_.ask(request(gate_, 2.5, 7));
+  const auto report = desk_.make_next();
+  ASSERT_TRUE(report.has_value());
+  const Evidence& made = report->evidence;
+  const auto nanoseconds = [](base::Clock::WallTime time) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+  };
+  const history::WallRange wall{nanoseconds(made.from), nanoseconds(made.to)};
+  const ShownClip whole{made.clip, made.thumb, wall.from, wall.to - wall.from};
+  EXPECT_EQ(index_.showing({"north", "gate"}, {wall.from - 1000, wall.to + 1000}), whole);
+  EXPECT_FALSE(index_.showing({"south", "gate"}, wall));
+  EXPECT_EQ(media::note_of(folder_ / made.clip), print(ClipNote{{"north", "gate"}, wall}));
+
+  // The next run reads it, when nothing else is to be done.
+  ClipIndex index;
+  EvidenceStore store({.dir = folder_, .clips = &index}, retention_clock_);
+  EvidenceDesk desk({}, store, metrics_, clock_);
+  desk.record({"gate", playing_["gate"].history});
+  desk.ask(request(gate_, 3, 8, "F"));
+  ASSERT_TRUE(desk.has_unread());
+  EXPECT_TRUE(desk.make_next().has_value());
+  EXPECT_TRUE(desk.has_unread());
+  EXPECT_FALSE(desk.due());
+  EXPECT_FALSE(desk.make_next().has_value());
+  EXPECT_FALSE(desk.has_unread());
+  const auto read = index.showing({"north", "gate"}, wall);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->clip, made.clip);
+  EXPECT_EQ(read->thumb, made.thumb);
+}
+
+TEST_F(Desk, AClipWithoutAStillIsFoundWithoutOne) {
+  play(gate_, 9);
+  const std::string bare = EvidenceStore::place("gate", "person", "B", kStart).string() + ".mp4";
+  playing_["gate"].history->cut({2, 4, 3}).write_clip(store_.prepare(bare));
+  store_.keep(bare);
+  store_.shows(bare, {{"north", "gate"}, {1000, 2000}});
+  EXPECT_EQ(index_.showing({"north", "gate"}, {0, 2000}), (ShownClip{bare, "", 1000, 1000}));
 }
 
 TEST_F(Desk, EpisodesOfOneCameraMayOverlap) {

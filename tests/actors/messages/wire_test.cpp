@@ -286,9 +286,10 @@ TEST_F(Wire, AnswersComeBackWithTheSettingsThatTheyReferTo) {
 }
 
 TEST_F(Wire, EvidenceIsAskedForAndReported) {
-  const EvidenceRequest request{"gate", "person", "E1", {1.5, 9.5, 7.25}, kStart};
+  const EvidenceRequest request{"gate", "north", "person", "E1", {1.5, 9.5, 7.25}, kStart};
   const EvidenceRequest read = through(request);
   EXPECT_EQ(read.camera, "gate");
+  EXPECT_EQ(read.tenant, "north");
   EXPECT_EQ(read.rule, "person");
   EXPECT_EQ(read.episode, "E1");
   EXPECT_EQ(read.span.from, 1.5);
@@ -416,7 +417,7 @@ TEST_F(Wire, NoAddressAndNoPasswordIsInAnyMessage) {
   through(Done{{"gate", 1, 2}});
   through(Returned{{"gate", 1, 2}, 0});
   through(Explanation{1, "Yes.", ""});
-  through(EvidenceRequest{gate_->name, "person", "E", {}, kStart});
+  through(EvidenceRequest{gate_->name, "north", "person", "E", {}, kStart});
   through(EvidenceReport{"E", {}});
   through(DeviceReport{"cpu", DeviceState::up, "", {}});
   through(Route{gate_->name, "cpu", {}});

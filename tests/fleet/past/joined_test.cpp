@@ -113,6 +113,53 @@ TEST(JoinedTest, WhatIsNoMomentIsNotTaken) {
   }
 }
 
+TEST(JoinedTest, ClipsAreWantedOfWhatAnAnswerShows) {
+  EXPECT_FALSE(clips_of(answer(0.9, json::array()).dump())) << "it shows nothing";
+  EXPECT_FALSE(clips_of("{}"));
+  EXPECT_FALSE(clips_of("no JSON"));
+  const auto wish =
+      clips_of(answer(0.9, json::array(), json::array({window(1, 0.9), window(6, 0.2)})).dump());
+  ASSERT_TRUE(wish);
+  EXPECT_EQ(wish->camera, (history::CameraId{"acme", "gate"}));
+  // 10:01:00 to 10:01:40, in nanoseconds.
+  const std::int64_t first = 1'795'946'460'000'000'000;
+  EXPECT_THAT(wish->walls, ElementsAre(history::WallRange{first, first + 40'000'000'000},
+                                       history::WallRange{first + 300'000'000'000, first + 340'000'000'000}));
+  json open = window(1, 0.9);
+  open["from"] = nullptr;
+  const auto timeless = clips_of(answer(0.9, json::array(), json::array({open})).dump());
+  ASSERT_TRUE(timeless);
+  EXPECT_THAT(timeless->walls, ElementsAre(history::WallRange{0, 0}));
+}
+
+TEST(JoinedTest, OfAllNodesTheClipThatShowsMostIsNamed) {
+  const std::string said =
+      answer(0.9, json::array(), json::array({window(1, 0.9), window(4, 0.3), window(6, 0.2)})).dump();
+  const auto clip = [](const std::string& name, std::int64_t from, std::int64_t shown) {
+    return std::optional(actors::ShownClip{name, name + ".jpg", from, shown});
+  };
+  std::vector<FoundClips> found = {{clip("a", 5, 10), clip("a", 5, 10), std::nullopt},
+                                   {clip("b", 5, 12), clip("b", 4, 10), std::nullopt},
+                                   {},
+                                   {clip("c", 5, 11)}};
+  const auto named = [&] {
+    std::vector<std::string> clips;
+    const json told = json::parse(with_clips(said, found));
+    for (const json& each : told.at("evidence"))
+      clips.push_back(each.at("clip").is_null() ? "" : each.at("clip").get<std::string>());
+    return clips;
+  };
+  EXPECT_THAT(named(), ElementsAre("b", "b", ""));
+  std::swap(found[0], found[1]);
+  EXPECT_THAT(named(), ElementsAre("b", "b", "")) << "whoever answers first";
+  found[0][0]->thumb.clear();
+  const json told = json::parse(with_clips(said, found));
+  EXPECT_TRUE(told.at("evidence").at(0).at("thumb").is_null());
+  EXPECT_EQ(told.at("evidence").at(1).at("thumb"), "b.jpg");
+  EXPECT_EQ(told.at("answer"), "No");
+  EXPECT_EQ(json::parse(with_clips(said, {})).at("evidence").at(0).at("clip"), json());
+}
+
 TEST(JoinedTest, WhoHasLookedAtNothingSaysNothing) {
   json nothing = answer(0, json::array({gap(at(0), at(9, "59.999"), "down")}));
   nothing["probability"] = nullptr;

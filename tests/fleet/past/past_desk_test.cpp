@@ -34,14 +34,14 @@ std::string list_of(const std::string& tenant) {
       .dump();
 }
 
-std::string answer_of(double probability) {
+std::string answer_of(double probability, const json& evidence = json::array()) {
   return json{{"camera", "gate"},
               {"tenant", "acme"},
               {"from", "2026-11-29T10:00:00.000Z"},
               {"to", "2026-11-29T10:09:59.999Z"},
               {"answer", "No"},
               {"probability", probability},
-              {"evidence", json::array()},
+              {"evidence", evidence},
               {"coverage", {{"share", 1.0}, {"gaps", json::array()}}},
               {"bytes", {{"host", 0}, {"disk", 0}}},
               {"tokens", {{"read", 0}, {"exhaustive", 0}}},
@@ -67,6 +67,7 @@ class PastDeskTest : public ::testing::Test {
   void hear() {
     PastDesk::News news = desk_.take_news();
     for (auto& each : news.wanted) wanted_.push_back(std::move(each));
+    for (auto& each : news.clips) clips_.push_back(std::move(each));
     for (auto& each : news.orders) orders_.push_back(std::move(each));
     for (auto& each : news.replies) replies_.push_back(std::move(each));
     over_.insert(over_.end(), news.over.begin(), news.over.end());
@@ -125,6 +126,7 @@ class PastDeskTest : public ::testing::Test {
   ErasureBook book_{"city", "gw"};
   PastDesk desk_{book_, clock_, "run"};
   std::vector<PastDesk::News::Wanted> wanted_;
+  std::vector<PastDesk::News::Clips> clips_;
   std::vector<PastDesk::News::Order> orders_;
   std::vector<actors::PastReply> replies_;
   std::vector<std::uint64_t> over_;
@@ -147,6 +149,65 @@ TEST_F(PastDeskTest, AllAreAskedAndTheLastOneMakesTheAnswer) {
   EXPECT_THAT(over_, ElementsAre(*id));
   // What comes later is nobody's.
   word(*id, "c", PastOutcome::answer, answer_of(0.9));
+  EXPECT_THAT(replies_, SizeIs(1));
+}
+
+TEST_F(PastDeskTest, ClipsAreLookedForWhenTheAnswerIsThere) {
+  const json evidence = {
+      {{"from", "2026-11-29T10:01:00.000Z"}, {"to", "2026-11-29T10:01:40.000Z"}, {"score", 0.7}}};
+  const auto id = ask(question());
+  nodes(*id, {"a", "b"});
+  word(*id, "a", PastOutcome::answer, answer_of(0.1));
+  EXPECT_THAT(clips_, IsEmpty());
+  word(*id, "b", PastOutcome::answer, answer_of(0.7, evidence));
+  EXPECT_THAT(replies_, IsEmpty());
+  ASSERT_THAT(clips_, SizeIs(1));
+  EXPECT_EQ(clips_[0].id, *id);
+  EXPECT_EQ(clips_[0].wish.camera, (history::CameraId{"acme", "gate"}));
+  EXPECT_THAT(clips_[0].wish.walls, SizeIs(1));
+  // Before it is known who is asked, nobody is heard.
+  const FoundClips found = {actors::ShownClip{"x.mp4", "", 1, 2}};
+  desk_.clips(*id, "c", found);
+  desk_.clip_nodes(*id, {"c", "d"});
+  desk_.clips(*id, "c", std::nullopt);
+  desk_.clips(*id, "c", found);
+  desk_.clips(*id, "e", found);
+  hear();
+  EXPECT_THAT(replies_, IsEmpty());
+  desk_.clips(*id, "d", FoundClips{actors::ShownClip{"y.mp4", "", 1, 2}});
+  hear();
+  EXPECT_EQ(answered().at("evidence").at(0).at("clip"), "y.mp4");
+  EXPECT_EQ(answered().at("probability"), 0.7);
+  EXPECT_THAT(over_, ElementsAre(*id));
+}
+
+TEST_F(PastDeskTest, WhereNobodyReadsCamerasNoClipIsNamed) {
+  const json evidence = {
+      {{"from", "2026-11-29T10:01:00.000Z"}, {"to", "2026-11-29T10:01:40.000Z"}, {"score", 0.7}}};
+  const auto id = ask(question());
+  nodes(*id, {"a"});
+  // Not while nodes answer.
+  desk_.clip_nodes(*id, {});
+  hear();
+  EXPECT_THAT(replies_, IsEmpty());
+  word(*id, "a", PastOutcome::answer, answer_of(0.7, evidence));
+  desk_.clip_nodes(*id, {});
+  hear();
+  EXPECT_TRUE(answered().at("evidence").at(0).at("clip").is_null());
+}
+
+TEST_F(PastDeskTest, AnErasureMeetsAnAnswerWhoseClipsAreLookedFor) {
+  const json evidence = {
+      {{"from", "2026-11-29T10:01:00.000Z"}, {"to", "2026-11-29T10:01:40.000Z"}, {"score", 0.7}}};
+  const auto id = ask(question());
+  nodes(*id, {"a"});
+  word(*id, "a", PastOutcome::answer, answer_of(0.7, evidence));
+  desk_.clip_nodes(*id, {"c"});
+  desk_.erased({{"acme", "gate"}, {5, 6}});
+  hear();
+  expect_refused(PastOutcome::unavailable, "erased meanwhile");
+  desk_.clips(*id, "c", FoundClips{});
+  hear();
   EXPECT_THAT(replies_, SizeIs(1));
 }
 

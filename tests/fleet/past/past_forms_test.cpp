@@ -1,8 +1,11 @@
 // Requests about the past on their way to another node.
 #include "fleet/messages/past_forms.h"
 
+#include <cstdint>
+
 #include <gtest/gtest.h>
 
+#include "fleet/messages/clip_wish.h"
 #include "tests/actors/fakes.h"
 
 namespace vigil::fleet {
@@ -102,6 +105,32 @@ TEST_F(PastFormsTest, AWordComesAsItWent) {
   EXPECT_EQ(back->text, "later");
   EXPECT_EQ(back->retry_after, 250ms);
   EXPECT_TRUE(back->is_unknown);
+}
+
+TEST(ClipWishTest, ComesAsItWent) {
+  const ClipWish wish{{"acme", "g\"\n"}, {{-5, INT64_MAX}, {1'795'946'460'000'000'000, 7}}};
+  EXPECT_EQ(parse_clip_wish(print(wish)), wish);
+  EXPECT_EQ(parse_clip_wish(print(ClipWish())), ClipWish());
+  const FoundClips found = {std::nullopt, actors::ShownClip{"a/b.mp4", "", -1, INT64_MAX},
+                            actors::ShownClip{"c.mp4", "c.jpg", 2, 3}};
+  EXPECT_EQ(parse_found_clips(print(found)), found);
+  EXPECT_EQ(parse_found_clips(print(FoundClips())), FoundClips());
+}
+
+TEST(ClipWishTest, WhatMakesNoSenseIsNone) {
+  const std::string wish = print(ClipWish{{"acme", "gate"}, {{1, 2}}});
+  const std::string found = print(FoundClips{actors::ShownClip{"c.mp4", "c.jpg", 2, 3}});
+  for (std::size_t size = 0; size < wish.size(); ++size) EXPECT_FALSE(parse_clip_wish(wish.substr(0, size)));
+  for (std::size_t size = 0; size < found.size(); ++size)
+    EXPECT_FALSE(parse_found_clips(found.substr(0, size)));
+  for (const char* const other : {"null", "[]", "7", "{}", R"({"tenant": "a", "camera": 7, "walls": []})",
+                                  R"({"tenant": "a", "camera": "b", "walls": [[1]]})",
+                                  R"({"tenant": "a", "camera": "b", "walls": [1]})",
+                                  R"({"tenant": "a", "camera": "b", "walls": [["x", 2]]})"})
+    EXPECT_FALSE(parse_clip_wish(other)) << other;
+  for (const char* const other : {"null", "[]", "{}", R"({"clips": [7]})", R"({"clips": [{"clip": "x"}]})",
+                                  R"({"clips": [{"clip": 1, "thumb": "", "from": 0, "shown": 1}]})"})
+    EXPECT_FALSE(parse_found_clips(other)) << other;
 }
 
 }  // namespace
