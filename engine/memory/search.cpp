@@ -37,6 +37,16 @@ Search::Search(std::span<const SearchedPage> pages, const Options& options)
     throw std::invalid_argument("a search without windows");
   windows_ = lay_out();
   for (const Window& window : windows_) result_.all_tokens += tokens_of(window.slices, false);
+  std::int64_t all = 0, brief = 0;
+  for (const SearchedPage& page : pages_)
+    for (const SearchedPage::Patch& patch : page.patches) {
+      all += patch.tokens;
+      brief += patch.standing_out;
+    }
+  if (all == 0) return;
+  const double window = static_cast<double>(result_.all_tokens) / static_cast<double>(windows_.size());
+  const double read = static_cast<double>(brief) + static_cast<double>(options.whole) * window;
+  rekv_share_ = std::min(1.0, read / static_cast<double>(all));
 }
 
 std::vector<Search::Window> Search::lay_out() const {
@@ -299,21 +309,7 @@ void Search::tell_moments() {
   }
 }
 
-double Search::rekv_share() const {
-  std::int64_t all = 0, brief = 0;
-  for (const SearchedPage& page : pages_)
-    for (const SearchedPage::Patch& patch : page.patches) {
-      all += patch.tokens;
-      brief += patch.standing_out;
-    }
-  if (all == 0 || windows_.empty()) return 1;
-  const double window = static_cast<double>(result_.all_tokens) / static_cast<double>(windows_.size());
-  const double read = static_cast<double>(brief) + static_cast<double>(options_.whole) * window;
-  return std::min(1.0, read / static_cast<double>(all));
-}
-
 std::vector<Look> Search::begin_clusters() {
-  const double share = rekv_share();
   std::vector<Look> looks;
   std::vector<Slice> slices;
   std::int64_t tokens = 0;
@@ -323,8 +319,8 @@ std::vector<Look> Search::begin_clusters() {
     looks.push_back(look(windows_.size() - 1, slices, windows_.back().wall, false));
     looks.back().by_clusters = true;
     if (options_.method == Method::rekv) {
-      looks.back().rekv_share = share;
-      result_.tokens += std::llround(share * static_cast<double>(tokens)) - tokens;
+      looks.back().rekv_share = rekv_share_;
+      result_.tokens += std::llround(rekv_share_ * static_cast<double>(tokens)) - tokens;
     }
     slices.clear();
     tokens = 0;

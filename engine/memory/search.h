@@ -121,7 +121,7 @@ class Search {
 
   /// What each layer may have of all tokens by ReKV: as many as `windows` reads of the mean of such pages.
   /// Above 0, at most 1.
-  double rekv_share() const;
+  double rekv_share() const { return rekv_share_; }
 
  private:
   enum class Stage : std::uint8_t { begin, brief, whole, moment, over };
@@ -170,6 +170,7 @@ class Search {
 
   std::vector<SearchedPage> pages_;
   Options options_;
+  double rekv_share_ = 1;
   Stage stage_ = Stage::begin;
   std::vector<Window> windows_;
   std::map<std::size_t, UnderWay> looks_;

@@ -188,12 +188,18 @@ std::vector<Past::Order> Past::orders(Stream& stream) const {
 
 void Past::lay(Stream& stream) {
   if (is_laid_) return;
+  if (is_resv() && !table_) {
+    // All blocks are closed: where they lie alone is to be told again.
+    send(stream);
+    is_laid_ = true;
+    return;
+  }
   const std::vector<Order> laid = orders(stream);
   const std::int64_t bytes = bytes_of(laid);
   Block& block = blocks_.back();
   give_back(block, false);
   std::optional<std::vector<std::byte*>> begins;
-  if (bytes <= options_.host_bytes) begins = place(stream, laid);
+  if (bytes <= options_.host_bytes) begins = give_room(stream, laid);
   if (!begins) {
     const std::int64_t tokens = block.tokens;
     if (is_resv()) drop_open_block(stream);
@@ -334,7 +340,7 @@ void Past::forget_block(const Stream& stream) {
   if (!is_resv())
     throw std::logic_error("a past by \"" + options_.method + "\" forgets nothing, and has no room left");
   Block& oldest = blocks_.front();
-  if (!oldest.places.empty()) {
+  if (!oldest.ranges.empty()) {
     // Those of the others move up.
     const std::int64_t row = shape_.cols() * 4;
     Buffer moved(stream, size(shape_.layers * capacity_ * row));

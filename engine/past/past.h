@@ -50,13 +50,14 @@ class Past {
 
   /// The next patch, whose keys and values lie in these slots. times: of each token, its position on the
   /// axes of time. Throws std::invalid_argument for as many times as there are not slots; and, where a block
-  /// is complete, as `lay`: then it was not appended.
+  /// is complete, as `lay`: then it was not appended. std::bad_alloc and DeviceError where memory is not to
+  /// be had.
   void append(kernels::Stream& stream, const kv::PageStore& pages, std::span<const std::int32_t> slots,
               std::span<const std::int32_t> times);
 
   /// Lays what was appended since. Whoever asks has called it before. Throws std::invalid_argument for an
-  /// open block that has no room by itself, which is gone then, and std::logic_error where a control would
-  /// have to forget.
+  /// open block that has no room by itself, which is gone then, std::logic_error where a control would have
+  /// to forget, and std::bad_alloc and DeviceError where memory is not to be had.
   void lay(kernels::Stream& stream);
 
   /// The oldest block goes, the open one too. Throws std::logic_error for controls, which cannot.
@@ -67,9 +68,9 @@ class Past {
   /// of them than there are blocks, and std::logic_error for controls.
   void turn(kernels::Stream& stream, std::span<const std::int32_t> by);
 
-  /// Its bytes may be so many from now on, at least one. Where they are more, its oldest blocks go, for which
-  /// it waits for the device; what stays is not moved, and is to be laid again: then is seen whether the open
-  /// block has room by itself. Throws std::logic_error where a control would have to forget.
+  /// Its bytes may be so many from now on; below one: one. Where they are more, its oldest blocks go, for
+  /// which it waits for the device; what stays is not moved, and is to be laid again: then is seen whether
+  /// the open block has room by itself. Throws std::logic_error where a control would have to forget.
   void resize(const kernels::Stream& stream, std::int64_t host_bytes);
 
   std::int64_t tokens() const { return tokens_; }
@@ -86,7 +87,8 @@ class Past {
   }
 
   /// What the queries of a layer have chosen of it, on the device: whoever asks has it, so that one choice
-  /// may be brought while the next one is made.
+  /// may be brought while the next one is made. Void when the past changes: by `append`, `lay`, `turn`,
+  /// `resize` and `forget_block`.
   struct Choice {
     /// [kv_heads, units_capacity()] clusters, in the order of their blocks; then [kv_heads] their number, and
     /// the tokens that they have.
@@ -117,7 +119,7 @@ class Past {
     int patches = 0;
     std::int64_t tokens = 0;
     /// Where its clusters lie, one behind the other; nothing while nothing of it is laid.
-    std::vector<SlabRoom::Range> places;
+    std::vector<SlabRoom::Range> ranges;
     /// In each layer.
     std::vector<std::int64_t> units;
     std::int32_t turned = 0;
@@ -144,8 +146,8 @@ class Past {
   std::int64_t bytes_of(const std::vector<Order>& orders) const;
   /// Gives the open block's clusters their places: where each begins, layer after layer; nothing where there
   /// is no room for them by themselves.
-  std::optional<std::vector<std::byte*>> place(const kernels::Stream& stream,
-                                               const std::vector<Order>& orders);
+  std::optional<std::vector<std::byte*>> give_room(const kernels::Stream& stream,
+                                                   const std::vector<Order>& orders);
   /// Room of `least` bytes in one piece, or more of it up to `most`: in a slab that is there, in a new one,
   /// or where what is forgotten was; nothing if even that is too little.
   std::optional<SlabRoom::Range> make_room(const kernels::Stream& stream, std::int64_t least,

@@ -43,7 +43,15 @@ PastAttend::PastAttend(int ranks, std::int64_t room) : room_(room) {
   for (int rank = 0; rank < ranks; ++rank) works_.push_back(std::make_unique<Work>());
 }
 
-PastAttend::~PastAttend() = default;
+PastAttend::~PastAttend() {
+  // What is under way writes to their lists.
+  try {
+    settle();
+  } catch (const std::exception&) {
+    // An error of a device is told by whoever runs on it.
+    return;
+  }
+}
 
 void PastAttend::clear() {
   sequences_.clear();

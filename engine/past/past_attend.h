@@ -17,26 +17,30 @@ namespace vigil::past {
 /// past, in one softmax (kernels::listed_attention); of a segment without a past, to the plan's alone. Each
 /// layer is asked when its queries are there; or, where a past wants that (`PastOptions::ahead`), all but the
 /// first one layer ahead by what these are guessed to be (`model::Attend::ahead`): it is chosen on the pass's
-/// stream, and brought on one of its own while the layer before computes.
+/// stream, and brought on one of its own while the layer before computes; what the first one needs, by its
+/// own queries, before it attends. What a row sees depends on the rows of its segment that go with it.
 ///
 /// What is fetched lies in lists of one length for all segments of a pass that have a past. Made for one pass
 /// after the other: `clear`, `add`, and then whoever runs it. Each part of a model has a list of pasts and
 /// working memory of its own, so that the parts may run at once; otherwise not thread-safe.
 class PastAttend final : public model::Attend {
  public:
+  /// Of a GPU, what brings keys ahead: as many as keep the bus busy
+  /// (docs/experiments/2026-11-29-resv-in-a-pass.md). Whoever runs a pass that looks ahead leaves them to it
+  /// (kernels::LimitedMultiprocessors), or each waits for the other's end.
+  static constexpr int kMultiprocessorsBeside = 8;
+
   /// How many parts share the model. `room`: tokens that a list has room for at most; 0: as many as the
   /// longest past has. A past that chooses more is cut off: the newest clusters that find no room are left
   /// out, in each list by itself.
   explicit PastAttend(int ranks = 1, std::int64_t room = 0);
-  /// Of a GPU, what brings keys ahead: as many as keep the bus busy. Whoever runs a pass that looks ahead
-  /// leaves them to it (kernels::Stream::take_multiprocessors), or each waits for the other's end.
-  static constexpr int kMultiprocessorsBeside = 8;
   ~PastAttend() override;
 
+  /// Nobody has a past. After an exception, not before `settle`.
   void clear();
   /// The segments of the pass whose keys begin at `keys` have this past, a part of it for each part of the
-  /// model; they are borrowed until the pass was run, and laid (`Past::lay`). now: as in `Past::fetch`. Other
-  /// segments have none. Throws std::invalid_argument for another number of parts, and for no keys.
+  /// model; they are borrowed until the pass was run, and laid (`Past::lay`). now: as in `Past::choose`.
+  /// Other segments have none. Throws std::invalid_argument for another number of parts, and for no keys.
   void add(std::span<const std::int32_t> keys, std::span<Past* const> parts, std::int32_t now);
 
   void attend(kernels::Stream& stream, int rank, int layer, kernels::ConstMatrix q,

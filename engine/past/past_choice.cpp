@@ -47,19 +47,19 @@ kernels::ClusterPieces Past::pieces(int layer) const {
           shape_.head_dim};
 }
 
-void Past::choose(Stream& stream, int layer, ConstMatrix q, float scale, std::int32_t now, Choice& own) {
+void Past::choose(Stream& stream, int layer, ConstMatrix q, float scale, std::int32_t now, Choice& to) {
   if (!is_laid_) throw std::logic_error("a past is asked before it was laid");
   const std::int64_t heads = shape_.kv_heads;
-  own.layer = layer;
-  own.lists.reserve(stream, to_size(heads * capacity_ + 2 * heads) * sizeof(std::int32_t));
-  const kernels::ClusterSelection to = selection(own);
+  to.layer = layer;
+  to.lists.reserve(stream, to_size(heads * capacity_ + 2 * heads) * sizeof(std::int32_t));
+  const kernels::ClusterSelection clusters = selection(to);
   if (is_resv()) {
     if (settings_->keys == retrieval::HashedKeys::still) q = still(stream, q, now);
     kernels::select_clusters(stream, q,
                              {sums_.as<float>() + layer * capacity_ * shape_.cols(),
                               counts_.as<std::int32_t>() + layer * capacity_,
                               clusters_.as<std::int32_t>() + layer, capacity_, heads, shape_.head_dim},
-                             scale, {settings_->scores, settings_->rows, settings_->th_wics, 0}, to);
+                             scale, {settings_->scores, settings_->rows, settings_->th_wics, 0}, clusters);
     return;
   }
   const auto tokens = static_cast<std::int64_t>(std::llround(options_.share * static_cast<double>(tokens_)));
@@ -72,7 +72,7 @@ void Past::choose(Stream& stream, int layer, ConstMatrix q, float scale, std::in
         values[to_size(head * capacity_ + count++)] = static_cast<std::int32_t>(range.first + i);
     values[to_size(heads * capacity_ + head)] = values[to_size(heads * capacity_ + heads + head)] = count;
   }
-  kernels::upload(stream, own.lists.data(), values.data(), values.size() * sizeof(std::int32_t));
+  kernels::upload(stream, to.lists.data(), values.data(), values.size() * sizeof(std::int32_t));
 }
 
 void Past::place(Stream& stream, Choice& choice, kernels::FetchedLists to) const {

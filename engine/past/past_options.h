@@ -26,7 +26,8 @@ struct PastOptions {
   /// Patches whose keys form clusters with each other; 0: all, which is what the paper has.
   int block_patches = 0;
   /// What a layer needs is chosen by a guess of its queries and brought while the layer before computes, as
-  /// the paper has it (PastAttend). Each layer's queries are projected twice then.
+  /// the paper has it (PastAttend). Each layer's queries are projected twice then, and of all pasts of a pass
+  /// of which one wants that.
   bool ahead = false;
 };
 

@@ -52,26 +52,27 @@ std::int64_t Past::bytes_of(const std::vector<Order>& orders) const {
   return bytes;
 }
 
-std::optional<std::vector<std::byte*>> Past::place(const Stream& stream, const std::vector<Order>& orders) {
-  std::vector<SlabRoom::Range>& places = blocks_.back().places;
+std::optional<std::vector<std::byte*>> Past::give_room(const Stream& stream,
+                                                       const std::vector<Order>& orders) {
+  std::vector<SlabRoom::Range>& ranges = blocks_.back().ranges;
   std::vector<std::byte*> begins;
   std::int64_t left = bytes_of(orders), used = 0;
   const auto end_range = [&] {
-    if (places.empty()) return;
-    room_.shorten(places.back(), used);
-    places.back().bytes = used;
+    if (ranges.empty()) return;
+    room_.shorten(ranges.back(), used);
+    ranges.back().bytes = used;
   };
   for (const Order& order : orders)
     for (const std::int32_t count : order.counts) {
       const std::int64_t bytes = bytes_of(count);
-      if (places.empty() || used + bytes > places.back().bytes) {
+      if (ranges.empty() || used + bytes > ranges.back().bytes) {
         end_range();
         const auto range = make_room(stream, bytes, left);
         if (!range) return std::nullopt;
-        places.push_back(*range);
+        ranges.push_back(*range);
         used = 0;
       }
-      begins.push_back(slabs_.at(places.back().slab).get() + places.back().begin + used);
+      begins.push_back(slabs_.at(ranges.back().slab).get() + ranges.back().begin + used);
       used += bytes;
       left -= bytes;
     }
@@ -118,8 +119,8 @@ void Past::drop_slabs(const Stream& stream, std::int64_t most) {
 }
 
 void Past::give_back(Block& block, bool first) {
-  if (block.places.empty()) return;
-  for (const SlabRoom::Range& range : std::exchange(block.places, {})) room_.shorten(range, 0);
+  if (block.ranges.empty()) return;
+  for (const SlabRoom::Range& range : std::exchange(block.ranges, {})) room_.shorten(range, 0);
   drop_units(block, first);
   std::fill(block.units.begin(), block.units.end(), 0);
 }

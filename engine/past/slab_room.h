@@ -1,4 +1,4 @@
-// Room in slabs of bytes, given to blocks that go in the order in which they came.
+// Room in slabs of bytes, given and given back in any order.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,10 @@ class SlabRoom {
   /// A slab of so many bytes. Returns its number, which none had before.
   std::int64_t add(std::int64_t bytes);
   /// The first room of `least` bytes, at least one: as much of it as there is in one piece, up to `most`;
-  /// nothing where there is none.
+  /// nothing where there is none. `most` is not below `least`.
   std::optional<Range> take(std::int64_t least, std::int64_t most);
-  /// Of a range that was taken, its first bytes remain; 0: nothing does.
+  /// Of a range that was taken, its first `bytes` remain, at most all; 0: nothing does. Throws
+  /// std::out_of_range for one that was not.
   void shorten(const Range& range, std::int64_t bytes);
   /// Slabs of which nothing is taken go, until no more than `most` bytes are left, or none of them: their
   /// numbers.

@@ -17,26 +17,9 @@
 namespace vigil::run {
 namespace {
 
-/// Tokens that a KV head may fetch of a sequence's past. Lists of that length, which all sequences of a pass
-/// have where one has a past, are 32 MiB each at the 7B shape.
+/// Tokens that a KV head may fetch of a sequence's past. Lists of that length, of each sequence that has one,
+/// are 32 MiB each at the 7B shape.
 constexpr std::int64_t kMostFetched = 16384;
-
-/// While it lives, what brings keys beside the layers of a pass finds multiprocessors free.
-class LeavesSome {
- public:
-  LeavesSome(const kernels::Stream& stream, bool leaves) : stream_(stream), leaves_(leaves) {
-    if (leaves_) stream_.leave_multiprocessors(past::PastAttend::kMultiprocessorsBeside);
-  }
-  ~LeavesSome() {
-    if (leaves_) stream_.leave_multiprocessors(0);
-  }
-  LeavesSome(const LeavesSome&) = delete;
-  LeavesSome& operator=(const LeavesSome&) = delete;
-
- private:
-  const kernels::Stream& stream_;
-  bool leaves_;
-};
 
 }  // namespace
 
@@ -118,7 +101,8 @@ void PassRunner::run(const Pass& pass) {
     reserve_largest(outputs);
     prepare({hidden, pass.positions, pass.segments, pass.outputs, tokens_, angles, &attend}, one_of_each);
     on_all([&](Lane& lane) {
-      const LeavesSome some(lane.stream, attend.looks_ahead());
+      const kernels::LimitedMultiprocessors some(
+          lane.stream, attend.looks_ahead() ? past::PastAttend::kMultiprocessorsBeside : 0);
       if (outputs > 0) return submit_step(lane, one_of_each);
       lane.part->decoder.run(lane.stream, lane.workspace(), lane.prepared, lane.part->pages);
     });

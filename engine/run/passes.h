@@ -51,7 +51,7 @@ struct Pass {
     std::size_t segment = 0;
     /// Of these passes, and laid.
     SequencePast* past = nullptr;
-    /// The rows' position on the axes of time, as of past::Past::fetch.
+    /// The rows' position on the axes of time, as of past::Past::choose.
     std::int32_t now = 0;
   };
   std::vector<Before> before;

@@ -12,8 +12,6 @@
 namespace vigil::run {
 namespace {
 
-constexpr std::size_t kFewestStages = 4;
-
 kernels::KvLayers layers_of(const kv::PageStore& pages, std::int64_t first, std::int64_t count) {
   const kv::PageLayout& layout = pages.layout();
   return {pages.layer(static_cast<int>(first)), count, layout.page_elements() / layout.layers};
@@ -21,8 +19,9 @@ kernels::KvLayers layers_of(const kv::PageStore& pages, std::int64_t first, std:
 
 }  // namespace
 
-StreamTokenMover::StreamTokenMover(CachedModel& model, const std::vector<kernels::Stream>& streams)
-    : model_(model) {
+StreamTokenMover::StreamTokenMover(CachedModel& model, const std::vector<kernels::Stream>& streams,
+                                   std::size_t most_staged)
+    : model_(model), most_staged_(most_staged) {
   if (streams.size() != model.parts.size())
     throw std::invalid_argument("a model in " + std::to_string(model.parts.size()) +
                                 " parts is not moved on " + std::to_string(streams.size()) + " streams");
@@ -76,7 +75,7 @@ StreamTokenMover::Stage* StreamTokenMover::free_stage(Lane& lane, std::size_t by
     if (fits && (smallest == nullptr || stage.memory.bytes() < smallest->memory.bytes())) smallest = &stage;
   }
   if (smallest != nullptr) return smallest;
-  const auto is_full = [&] { return staged + bytes > kMostStaged && lane.out.size() >= kFewestStages; };
+  const auto is_full = [&] { return staged + bytes > most_staged_ && lane.out.size() >= kFewestStages; };
   // Those that are too small give way.
   for (auto stage = lane.out.begin(); is_full() && stage != lane.out.end();) {
     if (!stage->copied.is_reached()) {
@@ -150,14 +149,17 @@ std::optional<MovedTokens> StreamTokenMover::pack_embeddings(std::span<const mod
   moved.size = bytes_of(moved.form, moved.tokens);
   if (moved.tokens == 0) return moved;
   Lane& lane = lanes_.front();
+  for (const model::VisualTokensPtr& patch : patches)
+    if (patch->count() > 0 && patch->width != width)
+      throw std::invalid_argument("visual tokens of another width");
   Stage* stage = is_on_host() ? nullptr : free_stage(lane, moved.size);
   if (!is_on_host() && stage == nullptr) return std::nullopt;
   moved.bytes = to.take(moved.size);
   if (!moved.bytes) return std::nullopt;
+  if (stage != nullptr) stage->from.assign(patches.begin(), patches.end());
   std::byte* at = stage == nullptr ? moved.bytes.get() : stage->memory.data();
   for (const model::VisualTokensPtr& patch : patches) {
     if (patch->count() == 0) continue;
-    if (patch->width != width) throw std::invalid_argument("visual tokens of another width");
     kernels::convert_rows(lane.passes, patch->rows(0, patch->count()),
                           kernels::dense(at, kernels::DType::bf16, patch->count(), width));
     at += patch->count() * width * static_cast<std::int64_t>(sizeof(std::uint16_t));
@@ -166,7 +168,6 @@ std::optional<MovedTokens> StreamTokenMover::pack_embeddings(std::span<const mod
     kernels::follow(lane.copies, lane.passes);
     kernels::copy(lane.copies, moved.bytes.get(), stage->memory.data(), moved.size);
     stage->copied = kernels::Mark(lane.copies);
-    stage->from.assign(patches.begin(), patches.end());
   }
   moved.arrived = kernels::Mark(lane.copies);
   return moved;
@@ -211,9 +212,9 @@ void StreamTokenMover::unpack(const Unpacking& page) {
       continue;
     }
     // All heads, also where this device has some of them: what is read of it is little beside a window.
-    lane.in.memory.reserve(lane.passes, page.bytes.size());
-    kernels::upload(lane.passes, lane.in.memory.data(), page.bytes.data(), page.bytes.size());
-    kernels::unpack_kv(lane.passes, lane.in.memory.data(), whole, part, cos, sin, to, into);
+    lane.in.reserve(lane.passes, page.bytes.size());
+    kernels::upload(lane.passes, lane.in.data(), page.bytes.data(), page.bytes.size());
+    kernels::unpack_kv(lane.passes, lane.in.data(), whole, part, cos, sin, to, into);
   }
 }
 

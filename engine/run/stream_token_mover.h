@@ -18,14 +18,16 @@ namespace vigil::run {
 
 /// Packs on the streams of the passes, so that nobody holds a page of the cache meanwhile, into memory of the
 /// devices; from there copies of their own bring it to the host, beside the passes. Under way may be what
-/// `kMostStaged` bytes of each device hold, and four of any size: a camera's window leaves several pages at
-/// once, each in several forms.
+/// `most_staged` bytes of each device hold, and `kFewestStages` of any size: a camera's window leaves several
+/// pages at once, each in several forms. What has been taken of a device is kept for the next pages, and
+/// embeddings until the next one comes.
 class StreamTokenMover final : public TokenMover {
  public:
-  static constexpr std::size_t kMostStaged = std::size_t{256} << 20U;
+  static constexpr std::size_t kMostStaged = std::size_t{256} << 20U, kFewestStages = 4;
 
   /// `streams`: those of the passes, one for each part of the model. The model has to outlive it.
-  StreamTokenMover(CachedModel& model, const std::vector<kernels::Stream>& streams);
+  StreamTokenMover(CachedModel& model, const std::vector<kernels::Stream>& streams,
+                   std::size_t most_staged = kMostStaged);
   ~StreamTokenMover() override;
   StreamTokenMover(const StreamTokenMover&) = delete;
   StreamTokenMover& operator=(const StreamTokenMover&) = delete;
@@ -39,12 +41,12 @@ class StreamTokenMover final : public TokenMover {
   void unpack(const Unpacking& page) override;
 
  private:
-  /// What is on its way from or to a device.
+  /// What is on its way from a device.
   struct Stage {
     kernels::Buffer memory;
     kernels::Mark copied;
     /// What it is made of, where others' memory is read: that goes in the order of another stream.
-    std::vector<model::VisualTokensPtr> from;
+    std::vector<model::VisualTokensPtr> from = {};
   };
   struct Lane {
     ModelPart* part;
@@ -54,7 +56,7 @@ class StreamTokenMover final : public TokenMover {
     kernels::DeviceTable table = {};
     kernels::Buffer cos = {}, sin = {};
     std::list<Stage> out = {};
-    Stage in = {};
+    kernels::Buffer in = {};
     const kernels::RopeFrequency* frequencies = nullptr;
     kernels::Buffer frequency_memory = {};
   };
@@ -66,6 +68,7 @@ class StreamTokenMover final : public TokenMover {
   bool is_on_host() const { return lanes_.front().passes.kind() == kernels::DeviceKind::cpu; }
 
   CachedModel& model_;
+  std::size_t most_staged_;
   std::vector<Lane> lanes_;
 };
 

@@ -46,7 +46,6 @@ class CudaQueue {
   /// That an operation may take.
   int multiprocessors() const { return multiprocessors_; }
   void take_multiprocessors(int most) { multiprocessors_ = std::clamp(most, 1, all_multiprocessors_); }
-  void leave_multiprocessors(int others) { take_multiprocessors(all_multiprocessors_ - others); }
   cudaStream_t stream() const { return stream_; }
   cublasLtHandle_t blas() const { return blas_; }
   /// Memory that operations of one kind use one after the other, at least `bytes`; zeros at first, and

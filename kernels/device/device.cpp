@@ -49,8 +49,8 @@ void Stream::take_multiprocessors(int most) const {
   if (queue_) queue_->take_multiprocessors(most);
 }
 
-void Stream::leave_multiprocessors(int others) const {
-  if (queue_) queue_->leave_multiprocessors(others);
+int Stream::multiprocessors() const {
+  return queue_ ? queue_->multiprocessors() : 0;
 }
 
 void Stream::synchronize(Wait wait) const {
@@ -83,7 +83,9 @@ Stream Stream::beside(bool /*first*/) const {
 
 void Stream::take_multiprocessors(int /*most*/) const {}
 
-void Stream::leave_multiprocessors(int /*others*/) const {}
+int Stream::multiprocessors() const {
+  return 0;
+}
 
 void Stream::synchronize(Wait /*wait*/) const {}
 

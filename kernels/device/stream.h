@@ -34,12 +34,14 @@ class Stream {
   /// first. Throws DeviceError.
   Stream beside(bool first = false) const;
 
-  /// Operations that would take all of a GPU's multiprocessors take `most` of them from now on, at least 1
-  /// and at most all: what another stream runs at the same time finds the others free. Nothing on the CPU.
-  /// Not after work was recorded (device/replay.h).
+  /// Operations that would take all of a GPU's multiprocessors and know of a limit (products of few rows,
+  /// attention to lists, sums over GPUs, what hashes and fetches clusters, random numbers; neither larger
+  /// products nor other attention) take `most` of them from now on, at least 1 and at most all: what another
+  /// stream runs at the same time finds the others free. What was recorded before (device/replay.h) keeps
+  /// what it takes. Nothing on the CPU.
   void take_multiprocessors(int most) const;
-  /// The same: all but so many; of 0, all.
-  void leave_multiprocessors(int others) const;
+  /// That they take at most; 0 on the CPU.
+  int multiprocessors() const;
 
   DeviceKind kind() const { return kind_; }
   /// Of operations on the CPU; 1 on a GPU.
@@ -59,6 +61,23 @@ class Stream {
   DeviceKind kind_;
   int threads_;
   std::shared_ptr<CudaQueue> queue_;
+};
+
+/// While it lives, `others` multiprocessors of those that the stream's operations may take are left to other
+/// streams; then it is as it was.
+class LimitedMultiprocessors {
+ public:
+  LimitedMultiprocessors(const Stream& stream, int others)
+      : stream_(stream), before_(stream.multiprocessors()) {
+    if (others > 0) stream_.take_multiprocessors(before_ - others);
+  }
+  ~LimitedMultiprocessors() { stream_.take_multiprocessors(before_); }
+  LimitedMultiprocessors(const LimitedMultiprocessors&) = delete;
+  LimitedMultiprocessors& operator=(const LimitedMultiprocessors&) = delete;
+
+ private:
+  const Stream& stream_;
+  int before_;
 };
 
 /// Lets both streams' devices read and write each other's memory, what was allocated on them in stream order

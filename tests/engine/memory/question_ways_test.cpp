@@ -240,12 +240,14 @@ TEST_F(QuestionWaysTest, ByClustersAllThatIsRememberedIsOneWindow) {
   EXPECT_EQ(asked.size(), 2U);
   // By ReKV the same stretch, of which so much is seen, and its words as well.
   asked.clear();
-  ask(5, "When did a car stop?", after_noon(0, 200), Method::rekv);
+  see(200, 1000);
+  ask(5, "When did a car stop?", after_noon(0, 1000), Method::rekv);
   EXPECT_EQ(answer().text, "At 2024-10-04T12:00:57Z something stopped.");
   ASSERT_EQ(asked.size(), 2U);
   for (const Window& window : asked) {
     EXPECT_TRUE(window.what.by_clusters);
     EXPECT_GT(window.what.rekv_share, 0);
+    EXPECT_LT(window.what.rekv_share, 1);
     EXPECT_EQ(window.what.rekv_share, asked[0].what.rekv_share);
   }
   // The other ways are never by clusters.

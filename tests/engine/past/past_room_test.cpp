@@ -147,6 +147,32 @@ TEST(PastTest, AnOpenBlockThatHasNoRoomByItselfIsGone) {
   EXPECT_LT(off(now.expected(), now.answer()), kOff);
 }
 
+TEST(PastTest, WhatIsClosedOutlivesAnOpenBlockThatIsGone) {
+  VIGIL_SKIP_WITHOUT_DEVICE();
+  for (const bool resizes : {false, true}) {
+    Long now;
+    now.append(8);
+    // A third block, which is larger than both before it.
+    for (int i = 0; i < 3; ++i)
+      now.past->append(now.stream(), now.asked.model.parts[0]->pages, now.asked.slots().first(kPast),
+                       counted(0, kPast));
+    now.past->resize(now.stream(), now.past->host_bytes());
+    EXPECT_THROW(now.past->lay(now.stream()), std::invalid_argument);
+    EXPECT_EQ(now.past->tokens(), 80);
+    EXPECT_LT(off(now.expected(), now.answer()), kOff);
+    if (resizes) {
+      now.past->resize(now.stream(), now.past->host_bytes() / 2);
+    } else {
+      now.past->forget_block(now.stream());
+    }
+    now.past->lay(now.stream());
+    EXPECT_EQ(now.past->tokens(), 40);
+    EXPECT_LT(off(now.expected(), now.answer()), kOff);
+    now.append(2);
+    EXPECT_LT(off(now.expected(), now.answer()), kOff);
+  }
+}
+
 TEST(PastTest, AControlForgetsNothingForLessRoom) {
   VIGIL_SKIP_WITHOUT_DEVICE();
   Long now(PastOptions().host_bytes, "all");

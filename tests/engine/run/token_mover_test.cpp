@@ -277,6 +277,36 @@ TEST_F(TokenMoverTest, ManyPagesAreUnderWayAtOnce) {
   }
 }
 
+// Of a small bound as many as are always under way, and what is too small gives way.
+TEST_F(TokenMoverTest, WhatIsUnderWayHasABound) {
+  if (!kernels::tests_on_gpu()) GTEST_SKIP() << "on the CPU nothing is under way";
+  Moved moved(1);
+  StreamTokenMover bounded(moved.model, moved.streams, 1);
+  std::vector<std::int32_t> slots(4);
+  std::iota(slots.begin(), slots.end(), 0);
+  const auto occupy = [&] {
+    const kernels::Buffer busy(moved.streams.front(), std::size_t{64} << 20U);
+    for (int i = 0; i < 200; ++i)
+      kernels::fill_random(moved.streams.front(),
+                           kernels::dense(static_cast<void*>(busy.data()), kernels::DType::f32, 4096, 4096),
+                           1, 1);
+  };
+  for (const std::size_t count : {std::size_t{4}, std::size_t{32}}) {
+    slots.resize(count);
+    std::iota(slots.begin(), slots.end(), 0);
+    occupy();
+    std::vector<std::optional<MovedTokens>> pages;
+    for (std::size_t page = 0; page < StreamTokenMover::kFewestStages; ++page)
+      pages.push_back(bounded.pack(slots, Form::bf16, moved.memory));
+    for (const auto& page : pages) EXPECT_TRUE(page) << count;
+    EXPECT_FALSE(bounded.pack(slots, Form::bf16, moved.memory)) << count;
+    for (const auto& page : pages) page->arrived.wait();
+    const std::vector<std::byte> alone = moved.bytes_of(slots, Form::bf16);
+    for (const auto& page : pages)
+      EXPECT_EQ(std::vector<std::byte>(page->bytes.get(), page->bytes.get() + page->size), alone) << count;
+  }
+}
+
 TEST_F(TokenMoverTest, NoRoomIsNoErrorAndNonsenseIs) {
   Moved moved(1);
   kernels::HostMemory little(moved.streams.front(), 4096);

@@ -11,7 +11,7 @@ not seen to its end is seen again.
 
     windows, compose, exhaustive    `vigil ask --camera` by this method, from the hour's begin to its end; clusters and rekv, too, if the program has them (left out else)
     oracle                          `vigil ask VIDEO`, which computes the 40 s around the last time that it happened (any 40 s where it did not), from the file
-    recent, uniform, random,        --stretches of 40 s, asked one by one of the service (--method exhaustive): the last ones, evenly, by chance, or those that change most (changes.py); the best one
+    recent, uniform, random,        --stretches of 40 s, each asked of the service by itself, up to four at once (--method exhaustive): the last ones, evenly, by chance, or those that change most (changes.py); the best one
     changed                         answers. The service looks at all windows of the pages that a stretch touches. Eight of them read 3.1 times the tokens that `windows` reads of the twenty scenes: three
                                     are the fewest that do not read less, by that
 
