@@ -47,7 +47,8 @@ class Trial:
         self.gpus = {name: self.node(name, COMPUTE) for name in ("gpu-1", "gpu-2")}
         self.camera, self.gateways = self.node("c1", "camera"), [self.node("g1", "gateway"), self.node("g2", "gateway")]
         self.fleet.edit(lambda text: text + f'memory: {{enabled: true, dir: "{fleet.folder}/memory-{{NODE}}", host: {{budget: 64MiB}}}}\n'
-                                             'asks: {bind: "tcp://127.0.0.1:{ASKS}"}\n')
+                                             'asks: {bind: "tcp://127.0.0.1:{ASKS}"}\n'
+                                             f'evidence: {{enabled: true, dir: "{fleet.folder}/evidence-{{NODE}}", pre_roll: 0s, post_roll: 0s}}\n')
 
     def node(self, name, roles):
         self.asks[name], = free_ports(1)
@@ -92,6 +93,15 @@ def remembers(trial, gateway, camera, node, since):
     return row and row["pages"] > 0 and node in row["nodes"] and row["to"] and when(row["to"]) > since
 
 
+def check_clips(trial, camera, answer):
+    """The node that reads the camera has the clips, and neither the one that remembers nor the one that is asked."""
+    folder = os.path.join(trial.fleet.folder, "evidence-c1")
+    clips = {each["clip"] for each in answer["evidence"] if each["clip"]}
+    check(clips, f"no clip is named: {answer}, of {[name for _, _, names in os.walk(folder) for name in names]}")
+    for clip in clips:
+        check(os.path.getsize(os.path.join(folder, clip)) > 0, f"{clip} is not there")
+
+
 def one_history(trial):
     camera = trial.fleet.cameras[0]
     begin = now()
@@ -118,6 +128,7 @@ def one_history(trial):
         check(back["coverage"]["share"] > away["coverage"]["share"], f"what it has is not remembered: {away} {back}")
         check(not any(gap["why"] == "unreachable" for gap in back["coverage"]["gaps"]), f"what is here is unreachable: {back}")
         check(back["bytes"]["disk"] > 0, f"nothing came from the disk of {first}: {back}")
+        check_clips(trial, camera, back)
         check({each["node"] for each in back["evidence"]} <= {first, other} and back["evidence"], f"nothing was looked at: {back}")
     return camera, first, other
 
