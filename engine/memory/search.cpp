@@ -8,7 +8,7 @@
 namespace vigil::memory {
 namespace {
 
-// So many find the first of 64 patches by halves.
+// So many come to within three of the first of 64 patches.
 constexpr std::size_t kLooksAMoment = 6;
 
 history::WallRange wall_of(const std::vector<SearchedPage>& pages, std::span<const Slice> slices) {

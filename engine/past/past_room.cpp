@@ -134,7 +134,11 @@ void Past::resize(const Stream& stream, std::int64_t host_bytes) {
   }
   if (room_.bytes() <= options_.host_bytes) return;
   // What is open is laid anew in any case, wherever there is room.
-  if (!blocks_.empty()) give_back(blocks_.back(), false);
+  if (!blocks_.empty() && is_resv() && !table_) {
+    forget_block(stream);
+  } else if (!blocks_.empty()) {
+    give_back(blocks_.back(), false);
+  }
   drop_slabs(stream, options_.host_bytes);
 }
 

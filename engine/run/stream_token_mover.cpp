@@ -64,7 +64,7 @@ std::size_t StreamTokenMover::bytes_of(kv::Form form, std::int64_t tokens) const
       kv::form_bytes(form, whole_layout(), model_.folder->config.text.hidden_size, tokens));
 }
 
-StreamTokenMover::Stage* StreamTokenMover::free_stage(Lane& lane, std::size_t bytes) {
+StreamTokenMover::Stage* StreamTokenMover::free_stage(Lane& lane, std::size_t bytes) const {
   std::size_t staged = 0;
   Stage* smallest = nullptr;
   for (Stage& stage : lane.out) {
@@ -86,8 +86,9 @@ StreamTokenMover::Stage* StreamTokenMover::free_stage(Lane& lane, std::size_t by
     stage = lane.out.erase(stage);
   }
   if (is_full()) return nullptr;
+  kernels::Buffer memory(lane.passes, bytes);
   Stage& stage = lane.out.emplace_back();
-  stage.memory.reserve(lane.passes, bytes);
+  stage.memory = std::move(memory);
   return &stage;
 }
 

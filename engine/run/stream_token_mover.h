@@ -64,7 +64,7 @@ class StreamTokenMover final : public TokenMover {
   /// Of pages with the heads of all parts.
   kv::PageLayout whole_layout() const;
   /// One of a lane's that nothing is under way in, with so much room; null if there can be none.
-  static Stage* free_stage(Lane& lane, std::size_t bytes);
+  Stage* free_stage(Lane& lane, std::size_t bytes) const;
   bool is_on_host() const { return lanes_.front().passes.kind() == kernels::DeviceKind::cpu; }
 
   CachedModel& model_;

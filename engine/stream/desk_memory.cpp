@@ -21,7 +21,7 @@ void StreamDesk::set_memory(const std::string& camera, base::Duration length, co
     stream.memory->set_length(length);
   } else {
     stream.memory = std::make_shared<WindowMemory>(passes_, folder_.config.text, how, length);
-    memories_.emplace_back(camera, stream.memory);
+    memories_.emplace_back(camera, stream.memory, stream.is_restored);
   }
   send_leaving(camera, stream);
 }
@@ -52,14 +52,19 @@ void StreamDesk::settle_memory(Stream& stream) {
 }
 
 void StreamDesk::share_memory() {
-  std::erase_if(memories_, [](const auto& each) { return each.second.expired(); });
+  std::erase_if(memories_, [](const auto& each) { return std::get<1>(each).expired(); });
   std::vector<std::int64_t> needs;
   needs.reserve(memories_.size());
-  for (const auto& [camera, memory] : memories_) needs.push_back(memory.lock()->need());
+  for (const auto& [camera, memory, is_restored] : memories_)
+    if (!is_restored) needs.push_back(memory.lock()->need());
   shares_.divide(std::move(needs));
-  for (const auto& [camera, each] : memories_) {
+  // What is restored asks about the past: it has what cameras leave.
+  std::int64_t left = shares_.left();
+  for (const auto& [camera, each, is_restored] : memories_) {
     const std::shared_ptr<WindowMemory> memory = each.lock();
-    change_memory(camera, *memory, [&] { memory->allow(shares_.of(memory->need())); });
+    const std::int64_t room = is_restored ? std::min(memory->need(), left) : shares_.of(memory->need());
+    if (is_restored) left -= room;
+    change_memory(camera, *memory, [&memory, room] { memory->allow(room); });
   }
 }
 

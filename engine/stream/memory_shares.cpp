@@ -12,10 +12,12 @@ void MemoryShares::divide(std::vector<std::int64_t> needs) {
     const std::int64_t share = left / static_cast<std::int64_t>(needs.size() - i);
     if (needs[i] > share) {
       level_ = share;
+      left_ = 0;
       return;
     }
     left -= needs[i];
   }
+  left_ = left;
 }
 
 }  // namespace vigil::stream

@@ -17,12 +17,15 @@ class MemoryShares {
 
   /// Who is there now, by what each could use: not below 0.
   void divide(std::vector<std::int64_t> needs);
+  /// What nobody of them needs.
+  std::int64_t left() const { return left_; }
   /// What one that needs so much may take. Over all of those that were told this is never more than the
   /// budget, and fewer bytes less than there are of them if it is not what they need.
   std::int64_t of(std::int64_t need) const { return std::min(need, level_); }
 
  private:
   std::int64_t budget_;
+  std::int64_t left_ = budget_;
   std::int64_t level_ = std::numeric_limits<std::int64_t>::max();
 };
 

@@ -468,8 +468,8 @@ class StreamDesk final : public run::WorkSource {
   int full_passes_ = 0;
   YesNo words_;
   std::map<std::string, Stream> streams_;
-  /// Of streams, and of windows that saw one that is its stream's no more.
-  std::vector<std::pair<std::string, std::weak_ptr<WindowMemory>>> memories_;
+  /// Of streams, restored ones or not, and of windows that saw one that is its stream's no more.
+  std::vector<std::tuple<std::string, std::weak_ptr<WindowMemory>, bool>> memories_;
   MemoryShares shares_;
   Windows windows_;
   /// Without answers so far, the most urgent first: those that are placed, and those that wait.

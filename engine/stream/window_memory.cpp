@@ -10,7 +10,7 @@ namespace vigil::stream {
 namespace {
 
 /// A memory goes by blocks, of which it has about so many; and so many patches a block has.
-constexpr double kBlocks = 8, kFewestOfBlock = 8, kMostOfBlock = 40;
+constexpr double kBlocks = 8, kFewestOfBlock = 8;
 /// Of the bytes of keys and values: what lies between clusters.
 constexpr double kBetween = 1.25;
 
@@ -49,7 +49,7 @@ double WindowMemory::patches_in(const model::VisualTokens& patch) const {
 }
 
 double WindowMemory::block_patches(double patches) {
-  return std::clamp(std::ceil(patches / kBlocks), kFewestOfBlock, kMostOfBlock);
+  return std::clamp(std::ceil(patches / kBlocks), kFewestOfBlock, double{kMostOfBlock});
 }
 
 std::int64_t WindowMemory::room_for(const model::VisualTokens& patch) const {
@@ -61,16 +61,42 @@ std::int64_t WindowMemory::room_for(const model::VisualTokens& patch) const {
 }
 
 void WindowMemory::make_past(const model::VisualTokens& patch) {
-  if (room_ < 1) throw std::invalid_argument("of the host's memory it may have nothing");
   past::PastOptions options = how_;
   options.host_bytes = room_;
   const double share = std::min(1.0, static_cast<double>(room_) / static_cast<double>(need_));
-  options.block_patches = static_cast<int>(block_patches(share * patches_in(patch)));
+  options.block_patches =
+      std::min(most_of_block_, static_cast<int>(block_patches(share * patches_in(patch))));
+  block_patches_ = options.block_patches;
   past_ = passes_.make_past(options);
+}
+
+void WindowMemory::within_room(const std::function<void()>& change) {
+  try {
+    change();
+  } catch (const std::invalid_argument&) {
+    // Its newest block has no room by itself: smaller ones may have. Where one patch is too much, nothing is
+    // gathered until there is more room than this.
+    past_.reset();
+    ends_.clear();
+    is_short_ = true;
+    most_of_block_ = block_patches_ / 2;
+    too_little_ = most_of_block_ == 0 ? room_ : 0;
+  }
 }
 
 void WindowMemory::settle(std::int64_t first) {
   if (!waits(first)) return;
+  if (room_ > too_little_) {
+    if (most_of_block_ == 0) most_of_block_ = 1;
+    within_room([&] { gather(first); });
+  } else {
+    is_short_ = true;
+  }
+  // What was in its way is not seen.
+  while (waits(first)) waiting_.pop_front();
+}
+
+void WindowMemory::gather(std::int64_t first) {
   if (!past_) make_past(*last_);
   while (waits(first)) {
     const Waiting& patch = waiting_.front();
@@ -90,11 +116,17 @@ void WindowMemory::settle(std::int64_t first) {
 }
 
 void WindowMemory::allow(std::int64_t bytes) {
-  if (bytes >= need_) is_short_ = is_told_ = false;
+  if (bytes >= need_) {
+    is_short_ = false;
+    told_room_ = std::numeric_limits<std::int64_t>::max();
+    most_of_block_ = kMostOfBlock;
+  }
   if (std::exchange(room_, bytes) == bytes || !past_) return;
-  past_->resize(bytes);
-  follow_past();
-  lay();
+  within_room([&] {
+    past_->resize(bytes);
+    follow_past();
+    lay();
+  });
 }
 
 void WindowMemory::lay() {
@@ -103,7 +135,8 @@ void WindowMemory::lay() {
 }
 
 std::optional<base::Duration> WindowMemory::take_shortened() {
-  if (!is_short_ || room_ >= need_ || std::exchange(is_told_, true)) return std::nullopt;
+  if (!is_short_ || room_ >= need_ || room_ > told_room_ / 2) return std::nullopt;
+  told_room_ = room_;
   const double seconds = ends_.empty() ? 0 : ends_.back() - ends_.front() + last_->duration;
   return std::chrono::round<base::Duration>(std::chrono::duration<double>(seconds));
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -50,7 +52,7 @@ class WindowMemory final : public PageSink {
   /// As it was allowed last.
   std::int64_t room() const { return room_; }
   /// How much lies before its windows since something went that is no older than its length, for want of
-  /// room: once, until it may take again what it needs.
+  /// room: once, until it may take again what it needs, or half of what it might take then.
   std::optional<base::Duration> take_shortened();
 
   /// Patches before `first` are about to leave the stream for good.
@@ -59,7 +61,8 @@ class WindowMemory final : public PageSink {
   bool waits() const { return !waiting_.empty(); }
   bool waits(std::int64_t first) const { return waits() && waiting_.front().number < first; }
   /// No window shows patches before `first`: they are part of the past from now on, and what is too old, or
-  /// has no room, is not. Throws what making a past and appending to it does; `forget` follows then.
+  /// has no room, is not; of what has too little room for a patch, nothing. Throws what making a past and
+  /// appending to it does, but for want of room; `forget` follows then.
   void settle(std::int64_t first);
   /// All of it goes, and it begins anew.
   void forget();
@@ -84,6 +87,9 @@ class WindowMemory final : public PageSink {
   /// Bytes of all that it may have, of patches like this one of which nothing is pruned.
   std::int64_t room_for(const model::VisualTokens& patch) const;
   void make_past(const model::VisualTokens& patch);
+  void gather(std::int64_t first);
+  /// What of a change has no room ends what there is; it begins anew with smaller blocks.
+  void within_room(const std::function<void()>& change);
   /// Keeps as many ends as the past has patches.
   void follow_past();
   void lay();
@@ -100,8 +106,13 @@ class WindowMemory final : public PageSink {
   model::VisualTokensPtr last_;
   std::unique_ptr<run::SequencePast> past_;
   std::int64_t need_ = 0, room_ = 0;
-  /// Something went early, and that was taken.
-  bool is_short_ = false, is_told_ = false;
+  /// Something went early; and the room there was when that was taken.
+  bool is_short_ = false;
+  std::int64_t told_room_ = std::numeric_limits<std::int64_t>::max();
+  /// Of the past, and what has room; with this room or less, nothing has.
+  static constexpr int kMostOfBlock = 40;
+  int block_patches_ = 0, most_of_block_ = kMostOfBlock;
+  std::int64_t too_little_ = 0;
   /// When each patch of the past ended.
   std::deque<double> ends_;
 };

@@ -1,4 +1,5 @@
 // What lies before the windows of all cameras of a desk takes no more of the host than it may together.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -186,15 +187,72 @@ TEST(WindowShares, ItIsToldAgainWhereItHadWhatItNeedsInBetween) {
   EXPECT_THAT(now.room.news.forgotten, IsEmpty());
 }
 
-TEST(WindowShares, ABlockThatHasNoRoomIsForgottenAndWindowsGoOn) {
+TEST(WindowShares, WhereABlockHasNoRoomBlocksAreSmaller) {
   Cameras now(6 * 4);
   now.open("gate", 10min);
   now.windows(3, {"gate"});
-  EXPECT_THAT(now.room.news.forgotten, IsEmpty());
+  EXPECT_THAT(now.room.news.shortened, IsEmpty());
   now.windows(20, {"gate"});
-  ASSERT_GE(now.room.news.forgotten.size(), 2U) << "it begins anew, and is no smaller then";
-  EXPECT_EQ(now.room.news.forgotten[0].camera, "gate");
+  for (int i = 0; i < 20; ++i) {
+    now.windows(1, {"gate"});
+    EXPECT_GE(now.held(), 2 * 4) << "it does not begin anew again and again";
+  }
+  EXPECT_THAT(now.room.news.forgotten, IsEmpty());
   EXPECT_THAT(now.room.news.failed, IsEmpty());
+  EXPECT_THAT(now.room.news.shortened, SizeIs(1));
+}
+
+TEST(WindowShares, WhereOnePatchHasNoRoomNothingIsGathered) {
+  Cameras now(3);
+  now.open("gate", 10min);
+  now.windows(20, {"gate"});
+  EXPECT_EQ(now.held(), 0);
+  EXPECT_THAT(now.room.news.forgotten, IsEmpty());
+  EXPECT_THAT(now.room.news.failed, IsEmpty());
+  ASSERT_THAT(now.room.news.shortened, SizeIs(1));
+  EXPECT_EQ(now.room.news.shortened[0].remembered, 0s);
+}
+
+TEST(WindowShares, ADeeperCutIsToldAnew) {
+  Cameras now(16 * 32);
+  now.open("gate", 10min);
+  now.windows(100, {"gate"});
+  EXPECT_THAT(now.room.news.shortened, SizeIs(1));
+  for (const char* const camera : {"yard", "hall", "roof"}) now.open(camera, 10min);
+  now.windows(4, {"yard", "hall", "roof", "gate"});
+  const auto& all = now.room.news.shortened;
+  const auto rooms = [&] {
+    std::vector<std::int64_t> told;
+    for (const DeskNews::Shortened& each : all)
+      if (each.camera == "gate") told.push_back(each.room);
+    return told;
+  };
+  EXPECT_THAT(rooms(), ::testing::ElementsAre(16 * 32, 8 * 32, 4 * 32));
+}
+
+// A question about the past has what cameras leave, and takes nothing from them.
+TEST(WindowShares, WhatIsRestoredTakesNothingFromCameras) {
+  Cameras now(6 * 32);
+  now.open("gate", 10min);
+  now.windows(60, {"gate"});
+  testing::SimulatedPast& gate = *now.room.passes.last_past;
+  const std::int64_t held = now.held();
+  std::vector<RememberedPatch> patches;
+  for (int i = 0; i < 12; ++i)
+    patches.push_back({testing::patch_of(static_cast<float>(i), 1, 2, static_cast<double>(i)), i, true});
+  ASSERT_TRUE(now.room.desk.restore("past", patches));
+  now.room.desk.set_memory("past", 10min);
+  now.room.desk.slide("past", 8);
+  const WindowId id = now.room.ask("past", {8, 12}, {now.room.question("Is there a car?", 1)});
+  now.room.run();
+  now.room.desk.done(id);
+  EXPECT_EQ(gate.allowed, 6 * 32);
+  EXPECT_EQ(now.held(), held);
+  const auto& all = now.room.news.shortened;
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const DeskNews::Shortened& each) {
+    return each.camera == "past" && each.room == 0;
+  }));
+  now.room.desk.close("past");
 }
 
 TEST(WindowShares, WithoutAnyRoomThereAreWindows) {
@@ -203,8 +261,9 @@ TEST(WindowShares, WithoutAnyRoomThereAreWindows) {
   now.windows(10, {"gate"});
   EXPECT_EQ(now.held(), 0);
   EXPECT_THAT(now.room.news.failed, IsEmpty());
-  ASSERT_THAT(now.room.news.forgotten, ::testing::Not(IsEmpty()));
-  EXPECT_EQ(now.room.news.forgotten[0].reason, "of the host's memory it may have nothing");
+  EXPECT_THAT(now.room.news.forgotten, IsEmpty());
+  ASSERT_THAT(now.room.news.shortened, SizeIs(1));
+  EXPECT_EQ(now.room.news.shortened[0].remembered, 0s);
 }
 
 // What a window sees that may still be asked for a text takes room, whosever it was.
