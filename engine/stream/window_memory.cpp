@@ -91,6 +91,7 @@ void WindowMemory::settle(std::int64_t first) {
 
 void WindowMemory::allow(std::int64_t bytes) {
   if (bytes >= need_) is_short_ = is_told_ = false;
+  most_room_ = std::max(most_room_, bytes);
   if (std::exchange(room_, bytes) == bytes || !past_) return;
   past_->resize(bytes);
   follow_past();
