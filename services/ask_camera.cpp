@@ -1,5 +1,8 @@
 #include "services/ask_camera.h"
 
+#include <string>
+#include <vector>
+
 #include "cluster/asks/request.h"
 #include "cluster/process/clock.h"
 #include "config/schema/fields.h"
@@ -65,9 +68,11 @@ void add_ask_camera_options(CLI::App& command, AskCameraOptions& options) {
           "The yes/no question by which windows are found; made of QUESTION if left out")
       ->group(kCameraGroup)
       ->type_name("QUESTION");
+  std::vector<std::string> methods;
+  for (const auto method : cluster::kAskMethods) methods.emplace_back(cluster::name_of(method));
   command
       .add_option("--method", options.method, "How the past is looked at; the service's choice if left out")
-      ->check(one_of({"windows", "compose", "exhaustive", "clusters", "rekv"}))
+      ->check(one_of(methods))
       ->group(kCameraGroup);
   add_past_connection(command, options.connection, kCameraGroup);
 }

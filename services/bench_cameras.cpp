@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "base/duration.h"
 #include "bench/cache_size.h"
@@ -93,7 +94,12 @@ int most_cameras(const CamerasArguments& arguments, kernels::DeviceKind device) 
 
 /// Of the memory that there is, what a cache of the CPU takes at most.
 std::uint64_t share_of_memory() {
-  return cluster::memory_limit() / 4;
+  const auto of_machine = [] {
+    return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+           static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  };
+  const auto limit = cluster::memory_limit();
+  return (limit ? *limit : of_machine()) / 4;
 }
 
 BenchPipelineOptions options_of(const CamerasArguments& arguments) {

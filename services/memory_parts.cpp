@@ -41,9 +41,11 @@ history::Fingerprint fingerprint_of(const model::ModelFolder& folder) {
 
 }  // namespace
 
-std::int64_t window_memory_of(const config::EngineSettings& settings, std::size_t devices,
-                              std::uint64_t there) {
-  const std::uint64_t all = settings.window_memory.bytes > 0 ? settings.window_memory.bytes : there / 4;
+std::optional<std::int64_t> window_memory_of(const config::EngineSettings& settings, std::size_t devices,
+                                             std::optional<std::uint64_t> there) {
+  const std::uint64_t said = settings.window_memory.bytes;
+  if (said == 0 && !there) return std::nullopt;
+  const std::uint64_t all = said > 0 ? said : *there / 4;
   return static_cast<std::int64_t>(all / std::max<std::size_t>(1, devices));
 }
 

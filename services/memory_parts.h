@@ -23,9 +23,9 @@ namespace vigil::services {
 
 /// Of the host's memory, what the windows' memories of one engine may take: an equal part of what these
 /// settings say of all its process's engines, one a device; where they say nothing, of a quarter of `there`,
-/// the bytes that this process may use.
-std::int64_t window_memory_of(const config::EngineSettings& settings, std::size_t devices,
-                              std::uint64_t there);
+/// the bytes that this process may use. Nothing where nobody says: they have no bound.
+std::optional<std::int64_t> window_memory_of(const config::EngineSettings& settings, std::size_t devices,
+                                             std::optional<std::uint64_t> there);
 
 /// What these settings mean for pages of this model, whose fingerprint they have.
 actors::CacheDesk::Options cache_options(const config::MemorySettings& settings,

@@ -106,15 +106,19 @@ std::vector<actors::DeviceSlot> devices_of(const config::EngineSettings& setting
       settings.decode_device.empty() ? devices : run::parse_devices(settings.decode_device);
   check_devices("engine.device", devices);
   check_devices("engine.decode_device", decode_devices);
+  const auto window_memory = window_memory_of(settings, devices.size(), cluster::memory_limit());
+  if (!window_memory)
+    announcer.warn(
+        "how much memory there is cannot be told: what windows remember (window.memory) has no bound, until "
+        "engine.window_memory names one");
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const engine::EngineOptions options{
-        .device = devices[i],
-        .halves = halves,
-        .decode_device = decode_devices[i],
-        .compute = {},
-        .quantization = settings.quantization,
-        .kv_tokens = settings.kv_tokens,
-        .window_memory = window_memory_of(settings, devices.size(), cluster::memory_limit())};
+    engine::EngineOptions options{.device = devices[i],
+                                  .halves = halves,
+                                  .decode_device = decode_devices[i],
+                                  .compute = {},
+                                  .quantization = settings.quantization,
+                                  .kv_tokens = settings.kv_tokens};
+    if (window_memory) options.window_memory = *window_memory;
     const auto make = [folder, options, epochs] {
       engine::EngineOptions own = options;
       own.epoch = (*epochs)++;

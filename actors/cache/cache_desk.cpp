@@ -43,9 +43,9 @@ void CacheDesk::tell_wanted() {
 void CacheDesk::watch(const WatchPtr& watch) {
   const history::CameraId id{watch->tenant, watch->name};
   const auto [known, is_new] = watched_.try_emplace(watch->name, id);
-  if (!is_new && known->second != id) memory_.leave(std::exchange(known->second, id));
+  if (!is_new && known->second != id) leave(std::exchange(known->second, id));
   if (watch->keep <= base::Duration::zero()) {
-    memory_.leave(id);
+    leave(id);
     watched_.erase(watch->name);
     return;
   }
@@ -62,8 +62,13 @@ void CacheDesk::keep(const Keeps& keeps) {
 void CacheDesk::end(const std::string& camera) {
   const auto known = watched_.extract(camera);
   if (!known) return;
-  memory_.leave(known.mapped());
+  leave(known.mapped());
   news_.wakes_writer = true;
+}
+
+void CacheDesk::leave(const history::CameraId& camera) {
+  memory_.leave(camera);
+  lost_windows_.forget(camera);
 }
 
 void CacheDesk::note_come(const LeftPages& pages) {

@@ -16,9 +16,9 @@
 #include "actors/messages/clips.h"
 #include "actors/messages/past.h"
 #include "actors/messages/remembered.h"
-#include "actors/messages/repeated_lines.h"
 #include "actors/messages/watch.h"
 #include "base/clock.h"
+#include "base/repeated_lines.h"
 #include "engine/kv/history/history_store.h"
 #include "engine/memory/memory.h"
 #include "engine/memory/question_desk.h"
@@ -118,6 +118,8 @@ class CacheDesk {
   bool is_watched(const history::CameraId& camera) const;
   /// What has come, for questions that are about what has not.
   void note_come(const LeftPages& pages);
+  /// It is not watched any more.
+  void leave(const history::CameraId& camera);
   void verify_next(std::uint64_t ticket);
   void hear_questions();
   void warn_of_lost_window(const Recalled& recalled);
@@ -155,7 +157,7 @@ class CacheDesk {
   };
   bool is_finished(const Erasing& erasing) const;
   std::vector<Erasing> erasing_;
-  RepeatedLines<history::CameraId> lost_windows_;
+  base::RepeatedLines<history::CameraId> lost_windows_;
   std::vector<kv::Form> wanted_;
   base::Clock::TimePoint aged_{};
   bool has_aged_ = false;

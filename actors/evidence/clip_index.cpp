@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
@@ -11,7 +13,6 @@ namespace vigil::actors {
 namespace {
 
 using nlohmann::json;
-using std::chrono::nanoseconds;
 
 constexpr const char* kCamera = "camera";
 constexpr const char* kTenant = "tenant";
@@ -19,14 +20,14 @@ constexpr const char* kFrom = "from";
 constexpr const char* kTo = "to";
 
 std::string time_text(std::int64_t time) {
-  return base::format_rfc3339(
-      base::Clock::WallTime(std::chrono::duration_cast<base::Clock::WallTime::duration>(nanoseconds(time))));
+  return base::format_rfc3339(base::Clock::WallTime(
+      std::chrono::duration_cast<base::Clock::WallTime::duration>(std::chrono::nanoseconds(time))));
 }
 
 std::int64_t time_of(const json& text) {
   const auto time = base::parse_rfc3339(text.get<std::string>());
   if (!time) throw std::runtime_error("no time");
-  return std::chrono::duration_cast<nanoseconds>(time->time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time->time_since_epoch()).count();
 }
 
 }  // namespace
@@ -55,7 +56,9 @@ void ClipIndex::add(const std::string& name, const ClipNote& note, const std::st
                     const std::string& thumb) {
   const std::scoped_lock lock(mutex_);
   take_out(name);
-  cameras_[note.camera][{note.wall.from, name}] = {note.wall.to, clip, thumb};
+  OfCamera& of = cameras_[note.camera];
+  of.clips[{note.wall.from, name}] = {note.wall.to, clip, thumb};
+  of.longest = std::max(of.longest, note.wall.to - note.wall.from);
   names_.emplace(name, std::pair(note.camera, note.wall.from));
 }
 
@@ -68,18 +71,22 @@ void ClipIndex::take_out(const std::string& name) {
   const auto known = names_.extract(name);
   if (!known) return;
   const auto& [camera, from] = known.mapped();
-  const auto clips = cameras_.find(camera);
-  clips->second.erase({from, name});
-  if (clips->second.empty()) cameras_.erase(clips);
+  const auto of = cameras_.find(camera);
+  of->second.clips.erase({from, name});
+  if (of->second.clips.empty()) cameras_.erase(of);
 }
 
 std::optional<ShownClip> ClipIndex::showing(const history::CameraId& camera,
                                             const history::WallRange& wall) const {
   const std::scoped_lock lock(mutex_);
-  const auto clips = cameras_.find(camera);
-  if (clips == cameras_.end()) return std::nullopt;
+  const auto of = cameras_.find(camera);
+  if (of == cameras_.end()) return std::nullopt;
+  const auto& [clips, longest] = of->second;
+  constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::min();
+  const std::int64_t earliest = wall.from < kEver + longest ? kEver : wall.from - longest;
   std::optional<ShownClip> best;
-  for (const auto& [begin, each] : clips->second) {
+  for (auto at = clips.lower_bound({earliest, {}}); at != clips.end(); ++at) {
+    const auto& [begin, each] = *at;
     if (begin.first >= wall.to) break;
     const std::int64_t shown = std::min(each.to, wall.to) - std::max(begin.first, wall.from);
     if (shown <= 0) continue;

@@ -42,8 +42,12 @@ class ClipIndex : public Clips {
     std::int64_t to = 0;
     std::string clip, thumb;
   };
-  /// By begin and name.
-  using OfCamera = std::map<std::pair<std::int64_t, std::string>, Clip>;
+  struct OfCamera {
+    /// By begin and name.
+    std::map<std::pair<std::int64_t, std::string>, Clip> clips;
+    /// None has ever been longer: what began earlier than that before something does not show it.
+    std::int64_t longest = 0;
+  };
 
   void take_out(const std::string& name);
 

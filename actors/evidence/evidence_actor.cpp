@@ -26,6 +26,12 @@ void evidence_state::look() {
   self->send(self, work_atom_v);
 }
 
+void evidence_state::work() {
+  if (auto report = desk->make_next()) return tell(std::move(*report));
+  // What nobody waits for.
+  desk->read_next();
+}
+
 evidence_actor::behavior_type evidence(evidence_actor::stateful_pointer<evidence_state> self,
                                        EvidenceDeps deps) {
   set_handlers(self, deps.logger);
@@ -55,7 +61,7 @@ evidence_actor::behavior_type evidence(evidence_actor::stateful_pointer<evidence
       },
       [self](work_atom) {
         self->state.working = false;
-        if (auto report = self->state.desk->make_next()) self->state.tell(std::move(*report));
+        self->state.work();
         self->state.look();
       },
       [self](stop_atom) { self->quit(); },

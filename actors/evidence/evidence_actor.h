@@ -31,6 +31,7 @@ struct evidence_state {
   void tell(EvidenceReport report);
   /// One piece of work for one message, so that requests and `stop` are heard between two.
   void look();
+  void work();
 
   evidence_actor::pointer self;
   std::optional<EvidenceDesk> desk;

@@ -122,10 +122,7 @@ std::optional<EvidenceReport> EvidenceDesk::make_next() {
   cut_due();
   const auto next =
       std::find_if(waiting_.begin(), waiting_.end(), [this](const Waiting& each) { return is_due(each); });
-  if (next == waiting_.end()) {
-    store_.read_next();
-    return std::nullopt;
-  }
+  if (next == waiting_.end()) return std::nullopt;
   Waiting waiting = std::move(*next);
   waiting_.erase(next);
   if (!waiting.settled()) cut(waiting);

@@ -44,10 +44,11 @@ class EvidenceDesk {
   bool due() const;
 
   /// Makes the first that is due, which takes as long as the disk and a decoder do. The packets of all that
-  /// are due are held until then. Where none is, reads what one clip of an earlier run shows.
+  /// are due are held until then. Nothing if none is.
   std::optional<EvidenceReport> make_next();
-  /// Whether there are such clips.
+  /// Whether there are clips of an earlier run of which it is not known what they show; and reads it of one.
   bool has_unread() const { return store_.has_unread(); }
+  void read_next() { store_.read_next(); }
 
   /// Holds the packets of what has become due, removes files that have to go. To be called regularly.
   void tick();

@@ -152,13 +152,21 @@ void WindowDesk::hear_audits() {
 }
 
 void WindowDesk::hear_forgotten(const stream::DeskNews& news) {
-  const auto remark = [&](const std::string& camera, std::optional<std::string> line) {
-    if (line) news_.remarks.push_back({lanes_.at(camera).watch, std::move(*line), true});
+  memory::RecallDesk* const recalls = options_.recalls;
+  const auto remark = [&](const std::string& camera, const auto& line_of) {
+    // Of one that has ended, texts may go on.
+    const auto lane = lanes_.find(camera);
+    if (lane == lanes_.end()) return;
+    if (auto line = line_of()) news_.remarks.push_back({lane->second.watch, std::move(*line), true});
   };
-  for (const stream::DeskNews::Forgotten& each : news.forgotten)
-    if (lanes_.contains(each.camera)) remark(each.camera, forgotten_.hear(each.camera, each.reason, now_));
-  for (const stream::DeskNews::Shortened& each : news.shortened)
-    if (lanes_.contains(each.camera)) remark(each.camera, forgotten_.shortened(each, now_));
+  for (const stream::DeskNews::Forgotten& each : news.forgotten) {
+    if (recalls != nullptr && recalls->forgotten(each)) continue;
+    remark(each.camera, [&] { return forgotten_.hear(each.camera, each.reason, now_); });
+  }
+  for (const stream::DeskNews::Shortened& each : news.shortened) {
+    if (recalls != nullptr && recalls->shortened(each)) continue;
+    remark(each.camera, [&] { return forgotten_.shortened(each, now_); });
+  }
 }
 
 WindowDesk::Taken WindowDesk::push(const VisualPatch& patch) {
@@ -350,10 +358,7 @@ WindowDesk::News WindowDesk::take_news() {
     if (audits_.failed(each.window)) continue;
     news_.failures.push_back({settle(each.window).window.watch, each.reason, each.out_of_memory});
   }
-  if (recalls != nullptr) {
-    for (const stream::DeskNews::Forgotten& each : desk.forgotten) recalls->forgotten(each);
-    for (const stream::DeskNews::Shortened& each : desk.shortened) recalls->shortened(each);
-  }
+  hear_forgotten(desk);
   for (const stream::WindowId& id : desk.overtaken) {
     audits_.failed(id);
     settle(id);
@@ -363,7 +368,6 @@ WindowDesk::News WindowDesk::take_news() {
   for (stream::DeskNews::Told& each : desk.told)
     if (recalls == nullptr || !recalls->told(each)) news_.told.push_back(std::move(each));
   news_.pressed = std::move(desk.pressed);
-  hear_forgotten(desk);
   std::erase_if(lanes_, [&](const auto& each) {
     const auto& [camera, lane] = each;
     if (!lane.ended || lane.unanswered > 0) return false;

@@ -134,8 +134,20 @@ auto timeout_into(std::optional<std::chrono::milliseconds>& timeout) {
   };
 }
 
+/// "expected windows, compose, ... or rekv".
+std::string method_expected() {
+  std::string text = "expected";
+  for (const AskMethod each : kAskMethods)
+    text.append(each == kAskMethods.front()  ? " "
+                : each == kAskMethods.back() ? " or "
+                                             : ", ")
+        .append(name_of(each));
+  return text;
+}
+
 Parsed read_question(const json& object) {
   AskQuestion asked;
+  const std::string of_methods = method_expected();
   const auto method = [&asked](const json& value) {
     for (const AskMethod each : kAskMethods)
       if (value == name_of(each)) asked.method = each;
@@ -146,17 +158,16 @@ Parsed read_question(const json& object) {
     if (number) asked.max_tokens = static_cast<int>(*number);
     return number.has_value();
   };
-  auto wrong =
-      read_keys("ask", object,
-                {{"camera", true, kNameExpected, name_into(asked.camera)},
-                 {"tenant", false, kNameExpected, name_into(asked.tenant)},
-                 {"question", true, kQuestionExpected, question_into(asked.question)},
-                 {"about", false, kQuestionExpected, question_into(asked.about)},
-                 {"from_ms", true, kTimeExpected, time_into(asked.from_ms)},
-                 {"to_ms", true, kTimeExpected, time_into(asked.to_ms)},
-                 {"method", false, "expected windows, compose, exhaustive, clusters or rekv", method},
-                 {"max_tokens", false, "expected a whole number from 1 to 4096", max_tokens},
-                 {"timeout_ms", false, kTimeoutExpected, timeout_into(asked.timeout)}});
+  auto wrong = read_keys("ask", object,
+                         {{"camera", true, kNameExpected, name_into(asked.camera)},
+                          {"tenant", false, kNameExpected, name_into(asked.tenant)},
+                          {"question", true, kQuestionExpected, question_into(asked.question)},
+                          {"about", false, kQuestionExpected, question_into(asked.about)},
+                          {"from_ms", true, kTimeExpected, time_into(asked.from_ms)},
+                          {"to_ms", true, kTimeExpected, time_into(asked.to_ms)},
+                          {"method", false, of_methods, method},
+                          {"max_tokens", false, "expected a whole number from 1 to 4096", max_tokens},
+                          {"timeout_ms", false, kTimeoutExpected, timeout_into(asked.timeout)}});
   if (!wrong) wrong = out_of_order("ask", asked.from_ms, asked.to_ms);
   return wrong ? Parsed(std::move(*wrong)) : Parsed(AskRequest(std::move(asked)));
 }

@@ -46,7 +46,7 @@ std::uint64_t limit_of(const fs::path& groups, fs::path group, const char* name)
 
 }  // namespace
 
-std::uint64_t memory_limit(const fs::path& root) {
+std::optional<std::uint64_t> memory_limit(const fs::path& root) {
   std::uint64_t least = machine_memory(root);
   const fs::path groups = root / "sys/fs/cgroup";
   // HIERARCHY:CONTROLLERS:/PATH; of v2 without controllers.
@@ -62,7 +62,7 @@ std::uint64_t memory_limit(const fs::path& root) {
       least = std::min(least, limit_of(groups / "memory", group, "memory.limit_in_bytes"));
     }
   }
-  return least == kNone ? 0 : least;
+  return least == kNone ? std::nullopt : std::optional(least);
 }
 
 }  // namespace vigil::cluster

@@ -287,15 +287,16 @@ void QuestionDesk::read(std::uint64_t id, std::vector<history::Value> values) {
   go_on(entry);
 }
 
-QuestionDesk::Sessions::iterator QuestionDesk::session_of(std::uint64_t job) {
-  return std::find_if(sessions_.begin(), sessions_.end(),
-                      [&](const auto& each) { return each.second.jobs.contains(job); });
+std::optional<std::uint64_t> QuestionDesk::ticket_of(std::uint64_t job) const {
+  for (const auto& [ticket, session] : sessions_)
+    if (session.jobs.contains(job)) return ticket;
+  return std::nullopt;
 }
 
-std::optional<QuestionDesk::WindowOf> QuestionDesk::asker_of(std::uint64_t window) const {
-  for (const auto& [ticket, session] : sessions_)
-    if (session.jobs.contains(window)) return WindowOf{ticket, session.asking.camera};
-  return std::nullopt;
+std::optional<QuestionDesk::WindowOf> QuestionDesk::asker_of(std::uint64_t id) const {
+  const auto ticket = ticket_of(id);
+  if (!ticket) return std::nullopt;
+  return WindowOf{*ticket, sessions_.at(*ticket).asking.camera};
 }
 
 void QuestionDesk::end(Session& session, std::uint64_t id, std::optional<double> log_odds) {
@@ -309,8 +310,9 @@ void QuestionDesk::end(Session& session, std::uint64_t id, std::optional<double>
 }
 
 void QuestionDesk::recalled(std::uint64_t id, const stream::Answer& answer) {
-  const auto entry = session_of(id);
-  if (entry == sessions_.end()) return;
+  const auto ticket = ticket_of(id);
+  if (!ticket) return;
+  const auto entry = sessions_.find(*ticket);
   Session& session = entry->second;
   const Job& job = session.jobs.at(id);
   if (session.is_told) session.answer.text = in_wall_time(answer.text, shown(session, job.look));
@@ -321,8 +323,9 @@ void QuestionDesk::recalled(std::uint64_t id, const stream::Answer& answer) {
 }
 
 void QuestionDesk::failed(std::uint64_t id, bool is_busy) {
-  const auto entry = session_of(id);
-  if (entry == sessions_.end()) return;
+  const auto ticket = ticket_of(id);
+  if (!ticket) return;
+  const auto entry = sessions_.find(*ticket);
   Session& session = entry->second;
   Job& job = session.jobs.at(id);
   if (is_busy) {

@@ -124,7 +124,7 @@ class QuestionDesk {
     std::uint64_t ticket = 0;
     history::CameraId camera;
   };
-  std::optional<WindowOf> asker_of(std::uint64_t window) const;
+  std::optional<WindowOf> asker_of(std::uint64_t id) const;
 
  private:
   /// A form of a page that a question has read, or waits for.
@@ -185,7 +185,8 @@ class QuestionDesk {
   void finish(Sessions::iterator session);
   void begin_time(std::optional<base::Clock::TimePoint>& since) const;
   void end_time(std::optional<base::Clock::TimePoint>& since, std::chrono::nanoseconds& sum) const;
-  Sessions::iterator session_of(std::uint64_t job);
+  /// Whose job that is; nothing if it is over.
+  std::optional<std::uint64_t> ticket_of(std::uint64_t job) const;
 
   Memory& memory_;
   const base::Clock& clock_;

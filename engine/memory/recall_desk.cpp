@@ -252,22 +252,25 @@ bool RecallDesk::fill(Recall& recall) {
 }
 
 bool RecallDesk::forgotten(const stream::DeskNews::Forgotten& news) {
-  return has_no_memory(news.camera, news.reason);
+  return has_no_memory(news.camera, news.reason, news.had_more_room);
 }
 
 bool RecallDesk::shortened(const stream::DeskNews::Shortened& news) {
   return has_no_memory(
-      news.camera, "what is to be seen by clusters may take " + std::to_string(news.room) +
-                       " bytes of the host's memory beside what windows remember, and has no room in them");
+      news.camera,
+      "what is to be seen by clusters may take " + std::to_string(news.room) +
+          " bytes of the host's memory beside what windows remember, and has no room in them",
+      news.had_more_room);
 }
 
-bool RecallDesk::has_no_memory(const std::string& name, const std::string& reason) {
+bool RecallDesk::has_no_memory(const std::string& name, const std::string& reason, bool had_room) {
   if (name.find(kMark) == std::string::npos) return false;
   const auto recall =
       std::ranges::find_if(recalls_, [&](const auto& each) { return each.second.name == name; });
   if (recall == recalls_.end()) return true;
-  // From its first page again it would fare no better.
-  news_.failed.push_back({recall->first, reason, false});
+  // From its first page again it would fare no better, unless its room has become less meanwhile: what there
+  // is now may be enough, and if not, is not less when that is seen.
+  news_.failed.push_back({recall->first, reason, had_room});
   end(recall);
   return true;
 }

@@ -133,8 +133,8 @@ class RecallDesk final : public run::WorkSource {
                        const stream::PatchRange& patches);
   /// Its next page comes. False: there is no room for it.
   bool fill(Recall& recall);
-  /// What lies before its window is not all there.
-  bool has_no_memory(const std::string& name, const std::string& reason);
+  /// What lies before its window is not all there. `had_room`: until others needed that.
+  bool has_no_memory(const std::string& name, const std::string& reason, bool had_room);
   std::map<std::uint64_t, Recall>::iterator find(const stream::WindowId& window);
   void end(std::map<std::uint64_t, Recall>::iterator recall);
 

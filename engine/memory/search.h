@@ -24,6 +24,9 @@ enum class Method : std::uint8_t { windows, compose, exhaustive, clusters, rekv 
 constexpr std::array<std::string_view, 5> kMethodNames{"windows", "compose", "exhaustive", "clusters",
                                                        "rekv"};
 
+/// What begins closer to each other than so many nanoseconds is one thing.
+constexpr std::int64_t kApart = 24'000'000'000;
+
 /// What a search has to know of a page.
 struct SearchedPage {
   struct Patch {
@@ -72,7 +75,7 @@ class Search {
     std::int64_t step = 8'000'000'000;
     /// So many are read whole, which begin so far from each other at least.
     std::size_t whole = 4;
-    std::int64_t apart = 24'000'000'000;
+    std::int64_t apart = kApart;
     /// In log odds: from the one on it is "Yes", below the other "No"; nobody is sure between.
     double yes = 3;
     double no = 0;

@@ -77,10 +77,11 @@ void StreamDesk::change_memory(const std::string& camera, WindowMemory& memory,
   } catch (const std::exception& error) {
     settle();
     memory.forget();
-    news_.forgotten.push_back({camera, error.what()});
+    news_.forgotten.push_back({camera, error.what(), memory.had_more_room()});
   }
   if (const auto remembered = memory.take_shortened())
-    news_.shortened.push_back({camera, *remembered, memory.length(), memory.room(), memory.need()});
+    news_.shortened.push_back(
+        {camera, *remembered, memory.length(), memory.room(), memory.need(), memory.had_more_room()});
 }
 
 void StreamDesk::settle_memories() {

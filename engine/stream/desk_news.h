@@ -59,6 +59,8 @@ struct DeskNews {
   struct Forgotten {
     std::string camera;
     std::string reason;
+    /// Of what all memories may take it once might take more: others have come since.
+    bool had_more_room = false;
   };
   std::vector<Forgotten> forgotten;
 
@@ -69,6 +71,8 @@ struct DeskNews {
     base::Duration remembered{}, wanted{};
     /// Bytes of the host's memory: what it may take, and what it could use.
     std::int64_t room = 0, need = 0;
+    /// As `Forgotten`'s.
+    bool had_more_room = false;
   };
   std::vector<Shortened> shortened;
 

@@ -1,7 +1,5 @@
 #include "engine/stream/memory_shares.h"
 
-#include <utility>
-
 namespace vigil::stream {
 
 void MemoryShares::divide(std::vector<std::int64_t> needs) {

@@ -121,6 +121,7 @@ void WindowMemory::allow(std::int64_t bytes) {
     told_room_ = std::numeric_limits<std::int64_t>::max();
     most_of_block_ = kMostOfBlock;
   }
+  most_room_ = std::max(most_room_, bytes);
   if (std::exchange(room_, bytes) == bytes || !past_) return;
   within_room([&] {
     past_->resize(bytes);

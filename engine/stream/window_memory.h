@@ -49,8 +49,9 @@ class WindowMemory final : public PageSink {
   /// It may take so many of them from now on; none before the first call. What has no room goes, the oldest
   /// first. Throws as `settle`.
   void allow(std::int64_t bytes);
-  /// As it was allowed last.
+  /// As it was allowed last; and whether it once might take more.
   std::int64_t room() const { return room_; }
+  bool had_more_room() const { return room_ < most_room_; }
   /// How much lies before its windows since something went that is no older than its length, for want of
   /// room: once, until it may take again what it needs, or half of what it might take then.
   std::optional<base::Duration> take_shortened();
@@ -105,7 +106,7 @@ class WindowMemory final : public PageSink {
   std::int64_t taken_ = -1;
   model::VisualTokensPtr last_;
   std::unique_ptr<run::SequencePast> past_;
-  std::int64_t need_ = 0, room_ = 0;
+  std::int64_t need_ = 0, room_ = 0, most_room_ = 0;
   /// Something went early; and the room there was when that was taken.
   bool is_short_ = false;
   std::int64_t told_room_ = std::numeric_limits<std::int64_t>::max();

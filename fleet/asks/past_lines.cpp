@@ -128,7 +128,7 @@ std::string nothing_but(const std::string& silent, const std::string& tenant) {
   return line;
 }
 
-std::size_t gaps_of(const json& object) {
+std::size_t gap_count(const json& object) {
   const json& gaps = member(object, "gaps");
   return gaps.is_array() ? gaps.size() : 0;
 }
@@ -171,7 +171,7 @@ std::optional<std::string> answer_line(const std::string& body) {
   if (const auto share = figure_of(coverage, "share")) {
     // What is not all does not look like all.
     line += "; " + actors::number(std::floor(*share * 100)) + "% of the time is remembered";
-    if (const std::size_t gaps = gaps_of(coverage))
+    if (const std::size_t gaps = gap_count(coverage))
       line += ", " + std::to_string(gaps) + (gaps == 1 ? " gap" : " gaps");
   }
   if (const std::string silent = silent_of(answer); !silent.empty()) line.append("; ").append(silent);
@@ -195,7 +195,7 @@ std::optional<std::string> memory_table(const std::string& body, const std::stri
           forms.append(forms.empty() ? "" : ",").append(base::one_line(form.get_ref<const std::string&>()));
     rows.push_back({words_of(each, "camera"), words_of(each, "tenant"), count_of(each, "pages"),
                     size_text(in_all), time_of(each, "from"), time_of(each, "to"), forms,
-                    member(each, "gaps").is_array() ? std::to_string(gaps_of(each)) : ""});
+                    member(each, "gaps").is_array() ? std::to_string(gap_count(each)) : ""});
   }
   std::string text = actors::table(rows) + silent;
   if (silent.empty()) text.pop_back();

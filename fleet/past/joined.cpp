@@ -253,7 +253,6 @@ std::set<std::int64_t> moments_of(const json& answer) {
 
 /// `moment` is the best node's, and one of `moments`; where it was the answer, it still is.
 void join_moments(const std::vector<Said>& said, json& answer) {
-  constexpr std::int64_t kApart = memory::Search::Options().apart / 1'000'000;
   std::set<std::int64_t> all;
   for (const Said& each : said) all.merge(moments_of(each.body));
   const std::int64_t own = moment_of(answer);
@@ -261,7 +260,7 @@ void join_moments(const std::vector<Said>& said, json& answer) {
   std::int64_t last = -kEver;
   json moments = json::array();
   for (const std::int64_t each : all) {
-    if (each - last >= kApart) {
+    if (each - last >= memory::kApart / kMillisecond) {
       last = each;
       moments.push_back(time_text(each));
     }

@@ -120,16 +120,22 @@ void PastDesk::hear(std::uint64_t id, const std::string& node, const actors::Pas
 void PastDesk::clip_nodes(std::uint64_t id, const std::vector<std::string>& asked) {
   const auto entry = asked_.find(id);
   if (entry == asked_.end() || !entry->second.answer) return;
-  entry->second.waiting.emplace(asked.begin(), asked.end());
-  gather(entry);
+  entry->second.clip_nodes.emplace(asked.begin(), asked.end());
+  gather_clips(entry);
 }
 
 void PastDesk::clips(std::uint64_t id, const std::string& node, const std::optional<FoundClips>& found) {
   const auto entry = asked_.find(id);
-  if (entry == asked_.end() || !entry->second.answer || !waits(id, node)) return;
-  entry->second.waiting->erase(node);
-  if (found) entry->second.clips.push_back(*found);
-  gather(entry);
+  if (entry == asked_.end()) return;
+  Asked& asked = entry->second;
+  if (!asked.clip_nodes || asked.clip_nodes->erase(node) == 0) return;
+  if (found) asked.clips.push_back(*found);
+  gather_clips(entry);
+}
+
+void PastDesk::gather_clips(Entry entry) {
+  const Asked& asked = entry->second;
+  if (asked.clip_nodes->empty()) finish(entry, PastOutcome::answer, with_clips(*asked.answer, asked.clips));
 }
 
 void PastDesk::answered(Entry entry, std::string answer) {
@@ -190,7 +196,6 @@ std::optional<actors::PastReply> PastDesk::refusal(const Asked& asked) const {
 void PastDesk::gather(Entry entry) {
   Asked& asked = entry->second;
   if (!asked.waiting->empty()) return;
-  if (asked.answer) return finish(entry, PastOutcome::answer, with_clips(*asked.answer, asked.clips));
   std::sort(asked.silent.begin(), asked.silent.end());
   if (asked.finds_camera) return found_camera(entry);
   if (auto refused = refusal(asked)) return finish(entry, *std::move(refused));

@@ -47,7 +47,7 @@ class PastDesk {
 
   /// Whether somebody waits for an erasure.
   bool is_erasing() const;
-  /// Whether this node's word is still waited for.
+  /// Whether this node's word is still waited for, other than which clips it has.
   bool waits(std::uint64_t id, const std::string& node) const;
 
   /// It is ordered; or why not, in a line.
@@ -94,8 +94,10 @@ class PastDesk {
     std::vector<std::string> silent;
     std::vector<NodeBody> bodies;
     std::map<std::string, std::string> progress;
-    /// What they have answered, as one, once it is only to be known which clips show it; and which do.
+    /// What they have answered, as one, once it is only to be known which clips show it; who has not said yet
+    /// which do, and which do of the others'. What nodes still say of the request itself comes too late.
     std::optional<std::string> answer = {};
+    std::optional<std::set<std::string>> clip_nodes = {};
     std::vector<FoundClips> clips = {};
     /// Of nodes that know the camera and refuse, and of one that does not know it.
     std::vector<actors::PastReply> refusals;
@@ -116,6 +118,7 @@ class PastDesk {
   void finish(Entry entry, actors::PastOutcome outcome, std::string text);
   void finish(Entry entry, actors::PastReply reply);
   void gather(Entry entry);
+  void gather_clips(Entry entry);
   /// What nodes have said of such a request, as one.
   static Joined joined(const Asked& asked, const std::vector<NodeBody>& bodies,
                        const std::vector<std::string>& silent);

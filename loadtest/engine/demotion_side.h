@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +22,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/statistics.h"
 #include "engine/kv/forms.h"
 #include "engine/kv/history/page_key.h"
 #include "engine/memory/host_tier.h"
@@ -35,14 +35,7 @@ namespace vigil::loadtest {
 constexpr double kLate = 0.95;
 constexpr int kBootstraps = 2000;
 
-/// The smallest value that at least a share of all values do not exceed; 0 without values.
-inline double percentile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  const auto rank = static_cast<std::ptrdiff_t>(std::ceil(share * static_cast<double>(values.size())));
-  const auto at = values.begin() + std::max<std::ptrdiff_t>(0, rank - 1);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
+using bench::percentile;
 
 /// Words of kv::kFormNames between commas, the finest first. Throws std::invalid_argument for others.
 inline std::vector<kv::Form> parse_forms(const std::string& words) {

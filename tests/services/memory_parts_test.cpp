@@ -48,12 +48,17 @@ TEST(WindowMemoryOf, EnginesShareWhatTheSettingsSay) {
   wanted.window_memory = config::gibibytes(16);
   EXPECT_EQ(window_memory_of(wanted, 1, 77), std::int64_t{16} << 30U) << "whatever there is";
   EXPECT_EQ(window_memory_of(wanted, 4, 77), std::int64_t{4} << 30U);
+  EXPECT_EQ(window_memory_of(wanted, 4, std::nullopt), std::int64_t{4} << 30U);
+}
+
+TEST(WindowMemoryOf, WhereNobodySaysThereIsNoBound) {
+  EXPECT_EQ(window_memory_of({}, 2, std::nullopt), std::nullopt);
 }
 
 TEST(WindowMemoryOf, ThatSayNothingAQuarterOfWhatThereIs) {
   EXPECT_EQ(window_memory_of({}, 1, std::uint64_t{64} << 30U), std::int64_t{16} << 30U);
   EXPECT_EQ(window_memory_of({}, 2, std::uint64_t{64} << 30U), std::int64_t{8} << 30U);
-  EXPECT_EQ(window_memory_of({}, 1, 0), 0) << "nobody says what there is";
+  EXPECT_EQ(window_memory_of({}, 1, 0), 0) << "nothing is something, too";
 }
 
 TEST(CacheOptions, TiersAreAsLargeAsTheirBudgets) {

@@ -188,6 +188,34 @@ TEST_F(CacheRequestsTest, ACameraWhoseWindowsAreNotAnsweredHasALineAMinute) {
                                        HasSubstr("(and 17 times since this was last said)"))));
 }
 
+TEST_F(CacheRequestsTest, ACameraThatGoesIsWarnedOfAnew) {
+  device = [](const Recall& recall) { return Recalled{recall.ticket, {}, "no such text", false}; };
+  const auto lines = [&] {
+    heard.warnings.clear();
+    ask(question({"gate", "village"}));
+    settle();
+    return heard.warnings;
+  };
+  const auto is_first = ElementsAre(::testing::EndsWith(": no such text"));
+  const auto watch = [&](const std::string& tenant, base::Duration keep) {
+    desk->watch(watch_of_tenant(tenant, "gate", keep));
+  };
+  watch("village", 24h);
+  EXPECT_THAT(lines(), is_first);
+  EXPECT_THAT(lines(), IsEmpty());
+  watch("village", 24h);
+  EXPECT_THAT(lines(), IsEmpty()) << "it goes on";
+  desk->end("gate");
+  EXPECT_THAT(lines(), is_first) << "it has ended";
+  watch("village", 24h);
+  EXPECT_THAT(lines(), IsEmpty());
+  watch("village", 0h);
+  EXPECT_THAT(lines(), is_first) << "nothing of it is kept any more";
+  watch("village", 24h);
+  watch("city", 24h);
+  EXPECT_THAT(lines(), is_first) << "it is somebody else's";
+}
+
 TEST_F(CacheRequestsTest, OfAWindowWhoseQuestionWasGivenUpNothingIsSaid) {
   const std::uint64_t ticket = ask(question({"yard", {}}));
   ASSERT_FALSE(heard.recalls.empty());

@@ -73,6 +73,23 @@ TEST(ClipIndex, WhatOnlyMeetsItShowsNothing) {
   EXPECT_FALSE(index.showing(kNorth, {INT64_MAX, INT64_MAX}));
 }
 
+TEST(ClipIndex, ALongOneThatBeganLongBeforeIsFound) {
+  ClipIndex index;
+  add(index, "hour", 0, 3600);
+  for (int i = 1; i < 100; ++i) add(index, "s" + std::to_string(i), i * 10, i * 10 + 1);
+  EXPECT_EQ(found(index, kNorth, 3598, 3700), "hour");
+  EXPECT_EQ(found(index, kNorth, 995, 996), "hour");
+  index.remove("s1");
+  EXPECT_EQ(found(index, kNorth, 3598, 3700), "hour");
+  add(index, "hour", 100, 101);
+  EXPECT_EQ(found(index, kNorth, 3598, 3700), "");
+  EXPECT_EQ(found(index, kNorth, 990.5, 996), "s99");
+  // Of another camera, and before there is any time.
+  add(index, "first", -1e9, 1e9, kSouth);
+  EXPECT_EQ(index.showing(kSouth, {INT64_MIN, at(0)})->clip, "first");
+  EXPECT_EQ(found(index, kNorth, 980.5, 981), "s98");
+}
+
 TEST(ClipIndex, OfEqualOnesTheEarlier) {
   ClipIndex index;
   add(index, "late", 14, 24);

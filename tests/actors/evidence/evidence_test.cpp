@@ -135,7 +135,7 @@ TEST_F(Desk, AClipIsFoundByWhatItShows) {
   EXPECT_FALSE(index_.showing({"south", "gate"}, wall));
   EXPECT_EQ(media::note_of(folder_ / made.clip), print(ClipNote{{"north", "gate"}, wall}));
 
-  // The next run reads it, when nothing else is to be done.
+  // The next run reads it.
   ClipIndex index;
   EvidenceStore store({.dir = folder_, .clips = &index}, retention_clock_);
   EvidenceDesk desk({}, store, metrics_, clock_);
@@ -146,6 +146,8 @@ TEST_F(Desk, AClipIsFoundByWhatItShows) {
   EXPECT_TRUE(desk.has_unread());
   EXPECT_FALSE(desk.due());
   EXPECT_FALSE(desk.make_next().has_value());
+  EXPECT_TRUE(desk.has_unread()) << "nothing was to be made";
+  desk.read_next();
   EXPECT_FALSE(desk.has_unread());
   const auto read = index.showing({"north", "gate"}, wall);
   ASSERT_TRUE(read.has_value());

@@ -145,6 +145,8 @@ TEST(AskRequest, EachKeyOfAQuestionIsRefusedByItsName) {
     for (const std::string& value : values)
       EXPECT_THAT(refusal(question_with(key, value)), HasSubstr("ask." + key + ": expected")) << value;
   }
+  EXPECT_EQ(refusal(question_with("method", "7")),
+            "ask.method: expected windows, compose, exhaustive, clusters or rekv");
   EXPECT_EQ(refusal(question_with("question", "\"" + std::string(4096, 'a') + "\"")), "accepted");
   EXPECT_EQ(refusal(question_with("from_ms", "21")), "ask.from_ms: is after ask.to_ms");
   EXPECT_EQ(refusal(question_with("from_ms", "20")), "accepted");

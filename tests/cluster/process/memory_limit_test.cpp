@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ class MemoryLimitTest : public ::testing::Test {
   void machine(const std::string& text = "MemTotal:       16384 kB\nMemFree:         1000 kB\n") {
     write("proc/meminfo", text);
   }
-  std::uint64_t limit() const { return memory_limit(root_); }
+  std::optional<std::uint64_t> limit() const { return memory_limit(root_); }
 
   const TemporaryFolder scratch_;
   const fs::path& root_ = scratch_.path();
@@ -75,19 +76,21 @@ TEST_F(MemoryLimitTest, OfTheFirstVersionToo) {
 }
 
 TEST_F(MemoryLimitTest, WhatMakesNoSenseSaysNothing) {
-  EXPECT_EQ(limit(), 0U) << "nothing is there";
+  EXPECT_EQ(limit(), std::nullopt) << "nothing is there";
   machine("MemTotal:\nMemTotal\nnonsense");
   write("proc/self/cgroup", "nonsense\n0:\n::\n");
   write("sys/fs/cgroup/memory.max", "");
-  EXPECT_EQ(limit(), 0U);
+  EXPECT_EQ(limit(), std::nullopt);
   machine("MemTotal: 99999999999999999 kB\n");
-  EXPECT_EQ(limit(), 0U) << "more than can be";
+  EXPECT_EQ(limit(), std::nullopt) << "more than can be";
   write("sys/fs/cgroup/memory.max", "77\n");
   EXPECT_EQ(limit(), 77U);
+  write("sys/fs/cgroup/memory.max", "0\n");
+  EXPECT_EQ(limit(), 0U) << "that says something";
 }
 
 TEST(MemoryLimit, IsThatOfThisMachine) {
-  EXPECT_GT(memory_limit(), std::uint64_t{1} << 26U);
+  EXPECT_GT(memory_limit().value_or(0), std::uint64_t{1} << 26U);
 }
 
 }  // namespace

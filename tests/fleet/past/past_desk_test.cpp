@@ -182,6 +182,31 @@ TEST_F(PastDeskTest, ClipsAreLookedForWhenTheAnswerIsThere) {
   EXPECT_THAT(over_, ElementsAre(*id));
 }
 
+// A node that remembers may read cameras, too: it is waited for twice, for two things.
+TEST_F(PastDeskTest, WhatNodesSayTooLateLosesNoClip) {
+  const json evidence = {
+      {{"from", "2026-11-29T10:01:00.000Z"}, {"to", "2026-11-29T10:01:40.000Z"}, {"score", 0.7}}};
+  const auto id = ask(question());
+  nodes(*id, {"a", "b"});
+  EXPECT_TRUE(desk_.waits(*id, "a"));
+  desk_.silent(*id, "b");
+  word(*id, "a", PastOutcome::answer, answer_of(0.7, evidence));
+  desk_.clip_nodes(*id, {"a", "b"});
+  EXPECT_FALSE(desk_.waits(*id, "a")) << "it has answered";
+  word(*id, "b", PastOutcome::progress, R"({"windows": 1, "of": 2, "brief": true})");
+  word(*id, "b", PastOutcome::answer, answer_of(0.9, evidence));
+  desk_.silent(*id, "a");
+  desk_.absent(*id, "b");
+  hear();
+  EXPECT_THAT(replies_, IsEmpty()) << "neither has said which clips it has";
+  desk_.clips(*id, "a", std::nullopt);
+  desk_.clips(*id, "b", FoundClips{actors::ShownClip{"b.mp4", "", 1, 2}});
+  hear();
+  EXPECT_EQ(answered().at("evidence").at(0).at("clip"), "b.mp4");
+  EXPECT_EQ(answered().at("probability"), 0.7);
+  EXPECT_EQ(answered().at("silent"), json::array({"b"}));
+}
+
 TEST_F(PastDeskTest, WhereNobodyReadsCamerasNoClipIsNamed) {
   const json evidence = {
       {{"from", "2026-11-29T10:01:00.000Z"}, {"to", "2026-11-29T10:01:40.000Z"}, {"score", 0.7}}};

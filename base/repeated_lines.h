@@ -10,17 +10,17 @@
 
 #include "base/clock.h"
 
-namespace vigil::actors {
+namespace vigil::base {
 
 /// A line a minute of each is enough, which counts those that were left out. `Of`: what lines are about, such
-/// as a camera. Not thread-safe.
+/// as a camera; something is kept of each until it is forgotten. Not thread-safe.
 template <class Of>
 class RepeatedLines {
  public:
   static constexpr std::chrono::minutes kSpan{1};
 
   /// What is to be logged of `line`; nothing if there was one about the same less than `kSpan` ago.
-  std::optional<std::string> hear(const Of& of, std::string line, base::Clock::TimePoint now) {
+  std::optional<std::string> hear(const Of& of, std::string line, Clock::TimePoint now) {
     const auto [entry, is_first] = told_.try_emplace(of);
     Told& told = entry->second;
     if (!is_first && now - told.at < kSpan) {
@@ -33,14 +33,16 @@ class RepeatedLines {
               " since this was last said)";
     return line;
   }
+  /// It has gone: a line about it would be the first.
+  void forget(const Of& of) { told_.erase(of); }
 
  private:
   struct Told {
-    base::Clock::TimePoint at;
+    Clock::TimePoint at;
     /// Since then.
     std::uint64_t missed = 0;
   };
   std::map<Of, Told> told_;
 };
 
-}  // namespace vigil::actors
+}  // namespace vigil::base
