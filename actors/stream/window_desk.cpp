@@ -335,6 +335,8 @@ WindowDesk::News WindowDesk::take_news() {
   stream::DeskNews desk = desk_.take_news();
   bool is_beside = false;
   memory::RecallDesk* const recalls = options_.recalls;
+  // Before their answers: what a question has lost of its past, it is not answered without.
+  hear_forgotten(desk);
   for (stream::DeskNews::Answered& each : desk.answered) {
     if ((recalls != nullptr && recalls->answered(each)) || audits_.answered(each)) {
       is_beside = true;
@@ -358,7 +360,6 @@ WindowDesk::News WindowDesk::take_news() {
     if (audits_.failed(each.window)) continue;
     news_.failures.push_back({settle(each.window).window.watch, each.reason, each.out_of_memory});
   }
-  hear_forgotten(desk);
   for (const stream::WindowId& id : desk.overtaken) {
     audits_.failed(id);
     settle(id);
