@@ -26,7 +26,10 @@ std::string time_text(std::int64_t time) {
 
 std::int64_t time_of(const json& text) {
   const auto time = base::parse_rfc3339(text.get<std::string>());
-  if (!time) throw std::runtime_error("no time");
+  // In nanoseconds there are no others.
+  const auto since = time ? std::chrono::floor<std::chrono::hours>(time->time_since_epoch()).count() : -1;
+  if (since < 0 || since > std::chrono::floor<std::chrono::hours>(nanoseconds::max()).count() - 1)
+    throw std::runtime_error("no time");
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time->time_since_epoch()).count();
 }
 

@@ -178,7 +178,9 @@ void EvidenceStore::read_next() {
   const std::string clip = std::move(unread_.back());
   unread_.pop_back();
   try {
-    if (const auto note = parse_clip_note(media::note_of(options_.dir / clip))) shows(clip, *note);
+    const auto note = parse_clip_note(media::note_of(options_.dir / clip));
+    // It lies where this camera's do, or it is not believed.
+    if (note && *fs::path(clip).begin() == safe(note->camera.camera)) shows(clip, *note);
   } catch (const media::Error&) {
     // It is damaged, or gone: there is nothing to be found.
   }

@@ -1,6 +1,8 @@
 #include "fleet/messages/clip_wish.h"
 
 #include <cstdint>
+#include <filesystem>
+#include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -28,9 +30,22 @@ template <class Read>
 auto parsed(std::string_view text, const Read& read) -> std::optional<decltype(read(json()))> {
   try {
     return read(json::parse(text));
-  } catch (const json::exception&) {
+  } catch (const std::exception&) {
     return std::nullopt;
   }
+}
+
+/// More than an answer has windows, and longer than any path within a folder is.
+constexpr std::size_t kMostWalls = 64, kLongestPath = 1024;
+
+/// Within a folder, and not out of it: what a node says is shown to others.
+std::string path_of(const json& read) {
+  auto text = read.get<std::string>();
+  const std::filesystem::path path(text);
+  if (text.size() > kLongestPath || path.is_absolute() || path.lexically_normal() != path ||
+      (!path.empty() && *path.begin() == ".."))
+    throw std::runtime_error("no path within a folder");
+  return text;
 }
 
 }  // namespace
@@ -44,6 +59,7 @@ std::string print(const ClipWish& wish) {
 std::optional<ClipWish> parse_clip_wish(std::string_view text) {
   return parsed(text, [](const json& read) {
     ClipWish wish{{read.at(kTenant).get<std::string>(), read.at(kCamera).get<std::string>()}, {}};
+    if (read.at(kWalls).size() > kMostWalls) throw std::runtime_error("too many times");
     for (const json& each : read.at(kWalls))
       wish.walls.push_back({each.at(0).get<std::int64_t>(), each.at(1).get<std::int64_t>()});
     return wish;
@@ -65,8 +81,8 @@ std::optional<FoundClips> parse_found_clips(std::string_view text) {
     for (const json& each : read.at(kClips)) {
       found.emplace_back();
       if (each.is_null()) continue;
-      found.back() = {each.at(kClip).get<std::string>(), each.at(kThumb).get<std::string>(),
-                      each.at(kFrom).get<std::int64_t>(), each.at(kShown).get<std::int64_t>()};
+      found.back() = {path_of(each.at(kClip)), path_of(each.at(kThumb)), each.at(kFrom).get<std::int64_t>(),
+                      each.at(kShown).get<std::int64_t>()};
     }
     return found;
   });

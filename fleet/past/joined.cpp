@@ -318,6 +318,8 @@ std::optional<ClipWish> clips_of(const std::string& answer) {
       // Where no time is named, nothing shows it.
       const std::int64_t from = time_of(window, "from", 0);
       const std::int64_t to = time_of(window, "to", from);
+      constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max() / kMillisecond;
+      if (std::min(from, to) < 0 || std::max(from, to) > kLast) return std::nullopt;
       wish.walls.push_back({from * kMillisecond, (from == 0 ? 0 : to) * kMillisecond});
     }
     return wish.walls.empty() ? std::nullopt : std::optional(std::move(wish));

@@ -128,8 +128,12 @@ TEST(ClipWishTest, WhatMakesNoSenseIsNone) {
                                   R"({"tenant": "a", "camera": "b", "walls": [1]})",
                                   R"({"tenant": "a", "camera": "b", "walls": [["x", 2]]})"})
     EXPECT_FALSE(parse_clip_wish(other)) << other;
-  for (const char* const other : {"null", "[]", "{}", R"({"clips": [7]})", R"({"clips": [{"clip": "x"}]})",
-                                  R"({"clips": [{"clip": 1, "thumb": "", "from": 0, "shown": 1}]})"})
+  for (const char* const other :
+       {"null", "[]", "{}", R"({"clips": [7]})", R"({"clips": [{"clip": "x"}]})",
+        R"({"clips": [{"clip": 1, "thumb": "", "from": 0, "shown": 1}]})",
+        R"({"clips": [{"clip": "../b.mp4", "thumb": "", "from": 0, "shown": 1}]})",
+        R"({"clips": [{"clip": "a/../../b.mp4", "thumb": "", "from": 0, "shown": 1}]})",
+        R"({"clips": [{"clip": "a.mp4", "thumb": "/etc/a.jpg", "from": 0, "shown": 1}]})"})
     EXPECT_FALSE(parse_found_clips(other)) << other;
 }
 
