@@ -28,7 +28,8 @@ std::int64_t time_of(const json& text) {
   const auto time = base::parse_rfc3339(text.get<std::string>());
   // In nanoseconds there are no others.
   const auto since = time ? std::chrono::floor<std::chrono::hours>(time->time_since_epoch()).count() : -1;
-  if (since < 0 || since > std::chrono::floor<std::chrono::hours>(nanoseconds::max()).count() - 1)
+  if (since < 0 ||
+      since > std::chrono::floor<std::chrono::hours>(std::chrono::nanoseconds::max()).count() - 1)
     throw std::runtime_error("no time");
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time->time_since_epoch()).count();
 }
