@@ -136,7 +136,7 @@ void WindowMemory::lay() {
 }
 
 std::optional<base::Duration> WindowMemory::take_shortened() {
-  if (!is_short_ || room_ >= need_ || room_ > told_room_ / 2) return std::nullopt;
+  if (!is_short_ || room_ >= need_ || room_ == told_room_ || room_ > told_room_ / 2) return std::nullopt;
   told_room_ = room_;
   const double seconds = ends_.empty() ? 0 : ends_.back() - ends_.front() + last_->duration;
   return std::chrono::round<base::Duration>(std::chrono::duration<double>(seconds));

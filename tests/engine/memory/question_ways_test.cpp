@@ -247,7 +247,7 @@ TEST_F(QuestionWaysTest, ByClustersAllThatIsRememberedIsOneWindow) {
   for (const Window& window : asked) {
     EXPECT_TRUE(window.what.by_clusters);
     EXPECT_GT(window.what.rekv_share, 0);
-    EXPECT_LT(window.what.rekv_share, 1);
+    EXPECT_LE(window.what.rekv_share, 1);
     EXPECT_EQ(window.what.rekv_share, asked[0].what.rekv_share);
   }
   // The other ways are never by clusters.

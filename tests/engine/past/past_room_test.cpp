@@ -166,7 +166,11 @@ TEST(PastTest, WhatIsClosedOutlivesAnOpenBlockThatIsGone) {
       now.past->forget_block(now.stream());
     }
     now.past->lay(now.stream());
-    EXPECT_EQ(now.past->tokens(), 40);
+    // Whole slabs go, whichever blocks lie in them.
+    EXPECT_LE(now.past->tokens(), 40);
+    if (!resizes) {
+      EXPECT_EQ(now.past->tokens(), 40);
+    }
     EXPECT_LT(off(now.expected(), now.answer()), kOff);
     now.append(2);
     EXPECT_LT(off(now.expected(), now.answer()), kOff);
