@@ -69,6 +69,7 @@ void add_ask_camera_options(CLI::App& command, AskCameraOptions& options) {
       ->group(kCameraGroup)
       ->type_name("QUESTION");
   std::vector<std::string> methods;
+  methods.reserve(cluster::kAskMethods.size());
   for (const auto method : cluster::kAskMethods) methods.emplace_back(cluster::name_of(method));
   command
       .add_option("--method", options.method, "How the past is looked at; the service's choice if left out")
