@@ -227,6 +227,7 @@ std::vector<std::size_t> Search::with_moments() const {
   for (std::size_t i = 0; i < whole_.size() && whole_[i].log_odds >= options_.yes; ++i)
     odds.emplace_back(whole_[i].log_odds, i);
   std::vector<std::size_t> order;
+  order.reserve(odds.size());
   for (const auto& [log_odds, window] : odds) order.push_back(window);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return whole_[a].wall.from < whole_[b].wall.from; });
