@@ -202,15 +202,17 @@ TEST(WindowShares, WhereABlockHasNoRoomBlocksAreSmaller) {
   EXPECT_THAT(now.room.news.shortened, SizeIs(1));
 }
 
-TEST(WindowShares, WhereOnePatchHasNoRoomNothingIsGathered) {
-  Cameras now(3);
-  now.open("gate", 10min);
-  now.windows(20, {"gate"});
-  EXPECT_EQ(now.held(), 0);
-  EXPECT_THAT(now.room.news.forgotten, IsEmpty());
-  EXPECT_THAT(now.room.news.failed, IsEmpty());
-  ASSERT_THAT(now.room.news.shortened, SizeIs(1));
-  EXPECT_EQ(now.room.news.shortened[0].remembered, 0s);
+TEST(WindowShares, WhereOnePatchHasNoRoomNothingIsGatheredAndWindowsGoOn) {
+  for (const std::int64_t budget : {0, 3}) {
+    Cameras now(budget);
+    now.open("gate", 10min);
+    now.windows(20, {"gate"});
+    EXPECT_EQ(now.held(), 0);
+    EXPECT_THAT(now.room.news.forgotten, IsEmpty());
+    EXPECT_THAT(now.room.news.failed, IsEmpty());
+    ASSERT_THAT(now.room.news.shortened, SizeIs(1)) << budget;
+    EXPECT_EQ(now.room.news.shortened[0].remembered, 0s);
+  }
 }
 
 TEST(WindowShares, ADeeperCutIsToldAnew) {
@@ -253,17 +255,6 @@ TEST(WindowShares, WhatIsRestoredTakesNothingFromCameras) {
     return each.camera == "past" && each.room == 0;
   }));
   now.room.desk.close("past");
-}
-
-TEST(WindowShares, WithoutAnyRoomThereAreWindows) {
-  Cameras now(0);
-  now.open("gate", 10min);
-  now.windows(10, {"gate"});
-  EXPECT_EQ(now.held(), 0);
-  EXPECT_THAT(now.room.news.failed, IsEmpty());
-  EXPECT_THAT(now.room.news.forgotten, IsEmpty());
-  ASSERT_THAT(now.room.news.shortened, SizeIs(1));
-  EXPECT_EQ(now.room.news.shortened[0].remembered, 0s);
 }
 
 // What a window sees that may still be asked for a text takes room, whosever it was.
