@@ -384,6 +384,26 @@ TEST_F(MemoryDeskTest, WhatFindsNoRoomIsBusyAndWhatIsForgottenIsNotTold) {
   EXPECT_THAT(recalled, IsEmpty());
 }
 
+// It is told of in the same news as the answer that was made without it.
+TEST_F(MemoryDeskTest, WhatHasLostItsPastIsNotAnsweredWithoutIt) {
+  past->want({Form::bf16});
+  show(remembered_watch(), std::vector<float>(14, 90));
+  take_news();
+  ASSERT_EQ(patches(), 14U);
+  Recall recall = all("Is there a car?");
+  recall.what.by_clusters = true;
+  // These passes keep nothing of what lies before windows.
+  language.passes.past = nullptr;
+  past->recall(recall);
+  while (past->recalls().due()) past->recalls().work({clock.now()});
+  run();
+  take_news();
+  ASSERT_THAT(recalled, SizeIs(1));
+  EXPECT_EQ(recalled[0].ticket, recall.ticket);
+  EXPECT_THAT(recalled[0].failure, HasSubstr("past"));
+  EXPECT_EQ(past->recalls().open(), 0U);
+}
+
 TEST_F(MemoryDeskTest, LetsGoOfWhatItHasGatheredWhenItGoes) {
   past->want({Form::bf16});
   const WatchPtr watch = remembered_watch();
