@@ -11,11 +11,12 @@ std::int64_t SlabRoom::add(std::int64_t bytes) {
 }
 
 std::optional<SlabRoom::Range> SlabRoom::take(std::int64_t least, std::int64_t most) {
-  for (auto& [number, slab] : slabs_) {
+  for (auto& entry : slabs_) {
+    Slab& slab = entry.second;
     std::int64_t begin = 0;
     const auto take = [&](std::int64_t end) -> std::optional<Range> {
       if (end - begin < least) return std::nullopt;
-      const Range range{number, begin, std::min(end - begin, most)};
+      const Range range{entry.first, begin, std::min(end - begin, most)};
       slab.taken[begin] = begin + range.bytes;
       return range;
     };
