@@ -246,8 +246,8 @@ def as_record(told_of, begin):
     if "failed" in told_of:
         return dict(failed=told_of["failed"])
     return dict(probability=told_of["probability"] or 0.0, text=told_of["answer"] or "", moment=when(told_of["moment"]) - begin if told_of["moment"] else None,
-                evidence=[[when(each["from"]) - begin, when(each["to"]) - begin] for each in told_of["evidence"]], tokens=told_of["tokens"]["read"], all_tokens=told_of["tokens"]["exhaustive"],
-                bytes=sum(told_of["bytes"].values()), seconds=told_of["seconds"], share=told_of["coverage"]["share"], gaps=gaps_of(told_of["coverage"]), lost=told_of["windows_lost"])
+                evidence=[[when(each["from"]) - begin, when(each["to"]) - begin] for each in told_of["evidence"]], scores=[each["score"] for each in told_of["evidence"]],
+                tokens=told_of["tokens"]["read"], all_tokens=told_of["tokens"]["exhaustive"], bytes=sum(told_of["bytes"].values()), seconds=told_of["seconds"], share=told_of["coverage"]["share"], gaps=gaps_of(told_of["coverage"]), lost=told_of["windows_lost"])
 
 
 def processors_of(args):

@@ -62,7 +62,7 @@ def test_times_of_the_service_become_seconds_of_the_scene():
     said = dict(probability=.97, answer="2026-11-29T10:01:42.500Z", moment="2026-11-29T10:01:42.500Z", evidence=[{"from": "2026-11-29T10:01:20.500Z", "to": "2026-11-29T10:02:00.500Z", "score": .97}],
                 tokens={"read": 3, "exhaustive": 9}, bytes={"host": 1, "disk": 2}, seconds={"total": 1.5}, coverage={"share": 1.0}, windows_lost=0)
     kept = service.as_record(said, begin)
-    assert kept["moment"] == 102 and kept["evidence"] == [[80.0, 120.0]] and kept["bytes"] == 3 and kept["tokens"] == 3
+    assert kept["moment"] == 102 and kept["evidence"] == [[80.0, 120.0]] and kept["scores"] == [.97] and kept["bytes"] == 3 and kept["tokens"] == 3
     assert service.as_record({"failed": "too_late"}, begin) == {"failed": "too_late"}
     assert service.moment_in("Yes. A person in red falls at second 12.", 80.0) == 92 and service.moment_in("No.", 80.0) is None
 
