@@ -118,6 +118,11 @@ std::vector<Look> Search::next() {
         looks = begin_whole();
         break;
       case Stage::whole:
+        stage_ = Stage::neighbours;
+        looks = begin_neighbours();
+        break;
+      case Stage::neighbours:
+        weigh_neighbours();
         stage_ = Stage::moment;
         looks = begin_moments();
         break;
@@ -219,6 +224,57 @@ std::vector<Look> Search::begin_whole() {
   for (const std::size_t window : chosen)
     looks.push_back(look(window, windows_[window].slices, windows_[window].wall, false));
   return looks;
+}
+
+std::vector<std::size_t> Search::neighbours_of(const Window& window) const {
+  // In the order of time, and no two begin together.
+  const auto found =
+      std::lower_bound(windows_.begin(), windows_.end(), window.wall.from,
+                       [](const Window& each, std::int64_t from) { return each.wall.from < from; });
+  const auto at = static_cast<std::size_t>(found - windows_.begin());
+  std::vector<std::size_t> neighbours;
+  for (const std::size_t other : {at - 1, at + 1}) {  // of the first window, none is before it
+    if (other >= windows_.size()) continue;
+    const history::WallRange& wall = windows_[other].wall;
+    const std::int64_t shown = std::min(wall.to, window.wall.to) - std::max(wall.from, window.wall.from);
+    if (2 * shown >= window.wall.to - window.wall.from) neighbours.push_back(other);
+  }
+  return neighbours;
+}
+
+std::vector<Look> Search::begin_neighbours() {
+  std::vector<Look> looks;
+  if (!options_.asks_neighbours || options_.method == Method::compose || is_by_clusters()) return looks;
+  std::set<std::size_t> asked;
+  for (const Window& window : whole_) {
+    if (window.log_odds < options_.yes) break;
+    for (const std::size_t other : neighbours_of(window)) {
+      if (whole_odds_.contains(other) || lost_.contains(other) || !asked.insert(other).second) continue;
+      looks.push_back(look(other, windows_[other].slices, windows_[other].wall, false));
+      // What both show was read already.
+      for (const Slice& slice : windows_[other].slices)
+        for (std::size_t i = slice.first; i < slice.last; ++i) {
+          const SearchedPage::Patch& patch = pages_[slice.page].patches[i];
+          if (patch.wall.from >= window.wall.from && patch.wall.to <= window.wall.to)
+            result_.tokens -= patch.tokens;
+        }
+    }
+  }
+  return looks;
+}
+
+void Search::weigh_neighbours() {
+  if (!options_.asks_neighbours) return;
+  for (Window& window : whole_) {
+    if (window.log_odds < options_.yes) break;
+    std::optional<double> surest;
+    for (const std::size_t other : neighbours_of(window))
+      if (const auto odds = whole_odds_.find(other); odds != whole_odds_.end())
+        surest = std::max(surest.value_or(odds->second), odds->second);
+    // What the surer one says against it counts as much as what the window says for it.
+    if (surest) window.log_odds += std::min(0.0, *surest - options_.no);
+  }
+  sort_whole();
 }
 
 std::vector<std::size_t> Search::with_moments() const {
@@ -349,9 +405,11 @@ void Search::settle() {
   for (const auto& [id, each] : looks_) {
     if (!each.log_odds) {
       ++result_.failed;
+      if (stage_ == Stage::brief || stage_ == Stage::whole) lost_.insert(each.window);
       continue;
     }
     if (stage_ == Stage::brief) brief_.emplace_back(*each.log_odds, each.window);
+    if (stage_ == Stage::whole || stage_ == Stage::neighbours) whole_odds_[each.window] = *each.log_odds;
     if (stage_ == Stage::whole) {
       Window window = windows_[each.window];
       window.log_odds = *each.log_odds;
@@ -370,9 +428,12 @@ void Search::settle() {
       if (each.log_odds && each.patches < closing.yes) closing.no = std::max(closing.no, each.patches);
     }
   looks_.clear();
-  if (stage_ == Stage::whole)
-    std::stable_sort(whole_.begin(), whole_.end(),
-                     [](const Window& a, const Window& b) { return a.log_odds > b.log_odds; });
+  if (stage_ == Stage::whole) sort_whole();
+}
+
+void Search::sort_whole() {
+  std::stable_sort(whole_.begin(), whole_.end(),
+                   [](const Window& a, const Window& b) { return a.log_odds > b.log_odds; });
 }
 
 Search::Result Search::result() const {

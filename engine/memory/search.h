@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -63,9 +64,11 @@ struct Look {
 /// of those before. What they cost is counted in tokens that are read. Not thread-safe.
 ///
 /// The way of the windows (docs/experiments/2026-11-29-finding-the-window.md): each window is asked by the
-/// tokens that stand out alone; the best few that begin apart from each other are asked whole; the best of
-/// these is the answer's. Then the moments: each window that says "Yes", cut off after each of its patches,
-/// from when on "Yes" is said. Where the looks are too few for each patch, they close in on it in rounds.
+/// tokens that stand out alone; the best few that begin apart from each other are asked whole, and of those
+/// that say "Yes" their neighbours, too, which see the same thing a step earlier or later: among hundreds of
+/// windows the surest one may be wrong by itself. The best one is the answer's. Then the moments: each window
+/// that says "Yes", cut off after each of its patches, from when on "Yes" is said. Where the looks are too
+/// few for each patch, they close in on it in rounds.
 class Search {
  public:
   struct Options {
@@ -79,6 +82,9 @@ class Search {
     /// In log odds: from the one on it is "Yes", below the other "No"; nobody is sure between.
     double yes = 3;
     double no = 0;
+    /// Whether neighbours are asked. A window has two at most: those that begin next before and behind it,
+    /// and show half of it at least.
+    bool asks_neighbours = true;
     /// Moments are looked for: that of the best window at most so many looks long, and in as many those of a
     /// sixth of that many windows at most, which share them alike: those that overlap no earlier "Yes", and
     /// the best that begin apart.
@@ -99,12 +105,14 @@ class Search {
   struct Window {
     history::WallRange wall;
     std::vector<Slice> slices;
+    /// Its own; and where that is "Yes" and has neighbours that were asked, so much less as the surer one of
+    /// these lies below `no`.
     double log_odds = 0;
   };
   enum class Verdict : std::uint8_t { no, unsure, yes };
   struct Result {
     Verdict verdict = Verdict::no;
-    /// Of the best window; 0 if nothing was looked at.
+    /// Of the best window, as it is told of it; 0 if nothing was looked at.
     double log_odds = 0;
     /// Those that were read whole, the best first.
     std::vector<Window> windows;
@@ -127,7 +135,7 @@ class Search {
   double rekv_share() const { return rekv_share_; }
 
  private:
-  enum class Stage : std::uint8_t { begin, brief, whole, moment, over };
+  enum class Stage : std::uint8_t { begin, brief, whole, neighbours, moment, over };
 
   std::vector<Window> lay_out() const;
   std::int64_t tokens_of(std::span<const Slice> slices, bool is_brief) const;
@@ -139,6 +147,10 @@ class Search {
   Look look(std::size_t window, std::span<const Slice> slices, const history::WallRange& wall, bool is_brief);
   std::vector<Look> begin_brief();
   std::vector<Look> begin_whole();
+  /// Of one that was read whole, in `windows_`.
+  std::vector<std::size_t> neighbours_of(const Window& window) const;
+  std::vector<Look> begin_neighbours();
+  void weigh_neighbours();
   std::vector<Look> begin_clusters();
   /// Of those that were read whole and say "Yes", in which a moment is looked for.
   std::vector<std::size_t> with_moments() const;
@@ -149,6 +161,8 @@ class Search {
     return options_.method == Method::clusters || options_.method == Method::rekv;
   }
   void settle();
+  /// The best first.
+  void sort_whole();
   void tell_moments();
 
   struct UnderWay {
@@ -181,6 +195,10 @@ class Search {
   std::vector<std::pair<double, std::size_t>> brief_;
   /// Something stood out.
   bool was_brief_ = false;
+  /// Of those of `windows_` that were read whole.
+  std::map<std::size_t, double> whole_odds_;
+  /// Those that came to nothing: they are not asked again.
+  std::set<std::size_t> lost_;
   std::vector<Window> whole_;
   std::vector<Closing> closing_;
   Result result_;

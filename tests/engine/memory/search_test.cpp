@@ -11,63 +11,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/engine/memory/made_pages.h"
+#include "tests/engine/memory/looked_through.h"
 
 namespace vigil::memory {
 namespace {
 
+using testing::an_hour;
+using testing::Happens;
 using testing::kNoon;
 using testing::kSecond;
+using testing::look_through;
+using testing::Searched;
 using Verdict = Search::Verdict;
-
-/// Pages of eight patches of a second, from noon on, each of ten tokens of which one stands out.
-std::vector<SearchedPage> an_hour(int seconds = 3600) {
-  std::vector<SearchedPage> pages;
-  for (int second = 0; second < seconds; ++second) {
-    if (second % 8 == 0) pages.emplace_back();
-    const std::int64_t from = kNoon + second * kSecond;
-    pages.back().patches.push_back({{from, from + kSecond}, 10, 1});
-  }
-  return pages;
-}
-
-/// Something happens in [from, to), in seconds after noon: what is asked of a window says "Yes" as far as it
-/// shows it.
-struct Happens {
-  double from = 0, to = 0;
-  double log_odds(const Look& look, const std::vector<SearchedPage>& pages) const {
-    double shown = 0;
-    for (const Slice& slice : look.slices)
-      for (std::size_t i = slice.first; i < slice.last; ++i) {
-        const double begin = static_cast<double>(pages[slice.page].patches[i].wall.from - kNoon) * 1e-9;
-        if (begin >= from && begin < to) shown += 1;
-      }
-    return shown == 0 ? -6 : 2 + shown;
-  }
-};
-
-struct Searched {
-  Search::Result result;
-  std::vector<std::size_t> rounds;
-  std::vector<Look> looks;
-};
-
-Searched look_through(const std::vector<SearchedPage>& pages, const Search::Options& options,
-                      const std::function<std::optional<double>(const Look&)>& odds) {
-  Search search(pages, options);
-  Searched searched;
-  for (;;) {
-    const std::vector<Look> looks = search.next();
-    if (looks.empty()) break;
-    searched.rounds.push_back(looks.size());
-    for (const Look& look : looks) {
-      searched.looks.push_back(look);
-      search.hear(look.id, odds(look));
-    }
-  }
-  searched.result = search.result();
-  return searched;
-}
 
 /// Pages of which nobody has a sketch: all of their tokens are said to stand out.
 std::vector<SearchedPage> without_sketches(std::vector<SearchedPage> pages, std::size_t first,
@@ -104,7 +59,8 @@ TEST(SearchTest, FindsTheWindowByWhatStandsOutAndReadsThatWhole) {
                                       [&](const Look& look) { return event.log_odds(look, pages); });
   EXPECT_EQ(found.result.verdict, Verdict::yes);
   // Two of the four show it, and there are looks enough for each of their patches.
-  EXPECT_EQ(found.rounds, (std::vector<std::size_t>{446, 4, 78})) << "brief looks, whole ones, moments";
+  EXPECT_EQ(found.rounds, (std::vector<std::size_t>{446, 4, 4, 78}))
+      << "brief looks, whole ones, their neighbours, moments";
   ASSERT_EQ(found.result.windows.size(), 4U);
   const history::WallRange& best = found.result.windows.front().wall;
   EXPECT_LE(best.from, kNoon + 1000 * kSecond);
@@ -112,7 +68,7 @@ TEST(SearchTest, FindsTheWindowByWhatStandsOutAndReadsThatWhole) {
   EXPECT_EQ(best.to - best.from, 40 * kSecond);
   ASSERT_TRUE(found.result.moment);
   EXPECT_EQ(*found.result.moment, kNoon + 1000 * kSecond);
-  EXPECT_EQ(found.result.tokens, 3600 + 4 * 400);
+  EXPECT_EQ(found.result.tokens, 3600 + 4 * 400 + 4 * 80);
   EXPECT_EQ(found.result.all_tokens, 446 * 400);
   EXPECT_EQ(found.result.failed, 0U);
   for (std::size_t i = 1; i < 4; ++i) {
@@ -138,7 +94,7 @@ std::size_t looks_for_moments(const Searched& searched) {
 }
 
 Searched moments_of(const std::vector<SearchedPage>& pages, const std::vector<Happens>& events,
-                    const Search::Options& options = {.finds_moment = true}) {
+                    const Search::Options& options = {.asks_neighbours = false, .finds_moment = true}) {
   return look_through(pages, options, [&](const Look& look) {
     double odds = -6;
     for (const Happens& event : events) odds = std::max(odds, event.log_odds(look, pages));
@@ -149,8 +105,8 @@ Searched moments_of(const std::vector<SearchedPage>& pages, const std::vector<Ha
 TEST(SearchTest, EachWindowThatSaysYesTellsItsMoment) {
   const std::vector<SearchedPage> pages = an_hour();
   // The second one shows longest, so its window is the best; each is in two that begin 24 s apart.
-  const Searched found =
-      moments_of(pages, {{605, 609}, {1501, 1513}, {2802, 2807}}, {.whole = 6, .finds_moment = true});
+  const Searched found = moments_of(pages, {{605, 609}, {1501, 1513}, {2802, 2807}},
+                                    {.whole = 6, .asks_neighbours = false, .finds_moment = true});
   EXPECT_THAT(seconds_of(found.result.moments), ::testing::ElementsAre(605, 1501, 2802));
   ASSERT_TRUE(found.result.moment);
   EXPECT_EQ(*found.result.moment, kNoon + 1501 * kSecond);
@@ -246,12 +202,13 @@ TEST(SearchTest, AWindowWhoseLooksComeToNothingTellsNoMoment) {
   std::size_t looks = 0;
   const auto search = [&](double lost_from, double lost_to) {
     looks = 0;
-    return look_through(pages, {.finds_moment = true}, [&](const Look& look) -> std::optional<double> {
-      const double begin = static_cast<double>(look.wall.from - kNoon) * 1e-9;
-      // The brief looks and the four whole ones come first.
-      if (++looks > 450 && begin >= lost_from && begin < lost_to) return std::nullopt;
-      return std::max(events[0].log_odds(look, pages), events[1].log_odds(look, pages));
-    });
+    return look_through(pages, {.asks_neighbours = false, .finds_moment = true},
+                        [&](const Look& look) -> std::optional<double> {
+                          const double begin = static_cast<double>(look.wall.from - kNoon) * 1e-9;
+                          // The brief looks and the four whole ones come first.
+                          if (++looks > 450 && begin >= lost_from && begin < lost_to) return std::nullopt;
+                          return std::max(events[0].log_odds(look, pages), events[1].log_odds(look, pages));
+                        });
   };
   const Searched best_lost = search(1400, 1600);
   EXPECT_EQ(best_lost.result.moment, std::nullopt);
@@ -433,7 +390,7 @@ TEST(SearchTest, WhereNothingStandsOutWindowsAllOverAreLookedAt) {
   std::vector<SearchedPage> quiet = an_hour();
   for (SearchedPage& page : quiet)
     for (SearchedPage::Patch& patch : page.patches) patch.standing_out = 0;
-  const Searched found = look_through(quiet, {}, [](const Look&) { return 9.0; });
+  const Searched found = look_through(quiet, {.asks_neighbours = false}, [](const Look&) { return 9.0; });
   EXPECT_EQ(found.rounds, std::vector<std::size_t>{4});
   EXPECT_EQ(found.result.verdict, Verdict::yes) << "it is there all the time";
   std::vector<std::int64_t> begins;
