@@ -142,6 +142,18 @@ Book::Claim Book::Claim::split(std::int64_t count) {
   return part;
 }
 
+void Book::Claim::put_back(PageId page) {
+  if (book_ == nullptr) throw std::logic_error("a page is put back to no book");
+  const std::lock_guard lock(book_->mutex_);
+  std::int32_t& references = book_->references_[static_cast<std::size_t>(page)];
+  if (references != 1) throw std::logic_error("a page is put back that others have");
+  references = 0;
+  book_->free_.push_back(page);
+  ++book_->events_.freed;
+  ++book_->promised_;
+  ++left_;
+}
+
 void Book::Claim::give_back() {
   if (left_ == 0) return;
   const std::lock_guard lock(book_->mutex_);

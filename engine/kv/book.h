@@ -55,6 +55,9 @@ class Book {
     void allocate(std::int64_t count, std::vector<PageId>& to);
     /// A part of it, for somebody else. Throws std::logic_error for more than are left.
     Claim split(std::int64_t count);
+    /// A page that was taken, and that nobody else has, is promised again. Throws std::logic_error, and
+    /// nothing changes, where others have it, and for a claim of no book.
+    void put_back(PageId page);
     void give_back();
 
    private:

@@ -139,6 +139,26 @@ void View::drop_front(std::int64_t count) {
   }
 }
 
+void View::drop_back(std::int64_t count, Book::Claim& claim) {
+  if (count > size()) throw std::logic_error("a view forgets more than it has");
+  std::int64_t left = count;
+  for (auto part = parts_.rbegin(); left > 0; ++part) {
+    if (!part->fills || book_->references(part->page) > 1)
+      throw std::logic_error("a view forgets what it has not appended, or others see");
+    left -= std::min<std::int64_t>(left, part->end - part->begin);
+  }
+  slots_.resize(slots_.size() - static_cast<std::size_t>(count));
+  for (left = count; left > 0;) {
+    Part& last = parts_.back();
+    const auto taken = static_cast<std::int32_t>(std::min<std::int64_t>(left, last.end - last.begin));
+    last.end -= taken;
+    left -= taken;
+    if (last.begin < last.end) continue;
+    claim.put_back(last.page);
+    parts_.pop_back();
+  }
+}
+
 void View::clear() {
   for (const Part& part : parts_) book_->release(part.page);
   parts_.clear();

@@ -21,8 +21,12 @@ struct StreamDesk::Draft {
   };
   std::vector<Part> windows;
   std::vector<TextRef> texts;
-  /// Whose next token each output is.
-  std::vector<TextRef> outputs;
+  /// Whose next tokens the outputs are from this one on: one, and one more for each that was proposed.
+  struct Output {
+    TextRef text;
+    std::size_t first = 0;
+  };
+  std::vector<Output> outputs;
 
   std::int64_t rows() const { return static_cast<std::int64_t>(pass.positions.size()); }
 };

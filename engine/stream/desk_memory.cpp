@@ -90,8 +90,8 @@ void StreamDesk::settle_memories() {
 
 bool StreamDesk::forget_memories(const Draft& draft, const std::string& reason) {
   if (draft.pass.before.empty()) return false;
-  for (const TextRef& ref : draft.outputs) {
-    const Window& window = this->window(ref.window);
+  for (const Draft::Output& output : draft.outputs) {
+    const Window& window = this->window(output.text.window);
     if (!window.memory || window.memory->past() == nullptr) continue;
     window.memory->forget();
     news_.forgotten.push_back({window.id.camera, reason});

@@ -47,6 +47,20 @@ struct DeskNews {
   };
   std::vector<Told> told;
 
+  /// What a pass has added to a text; if that is told (`StreamDesk::tell_tokens`).
+  struct Spoken {
+    WindowId window;
+    std::size_t question = 0;
+    /// None where it ended without another one.
+    std::vector<std::int32_t> tokens;
+    /// Tokens that it had before.
+    std::size_t from = 0;
+    /// Of what was proposed to that pass, all, and what the sampler chose as well.
+    std::size_t proposed = 0, accepted = 0;
+    bool is_done = false;
+  };
+  std::vector<Spoken> spoken;
+
   /// Memory did not suffice: passes have so many rows at most from now on, for this reason.
   struct Pressed {
     std::int64_t rows = 0;
@@ -78,7 +92,7 @@ struct DeskNews {
 
   bool empty() const {
     return answered.empty() && failed.empty() && overtaken.empty() && told.empty() && !pressed &&
-           forgotten.empty() && shortened.empty();
+           forgotten.empty() && shortened.empty() && spoken.empty();
   }
 };
 

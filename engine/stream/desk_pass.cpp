@@ -111,10 +111,16 @@ StreamDesk::Draft StreamDesk::draft(const Candidates& candidates) {
     for (std::size_t i = each.asked; i < each.asking.questions.size(); ++i)
       left.questions.push_back(static_cast<std::int64_t>(each.asking.questions[i].question->tokens.size()));
   }
-  const PassShares shares = plan_pass(limits_, texts.size(), work);
+  std::vector<std::int64_t> text_rows;
+  text_rows.reserve(texts.size());
+  for (const TextRef& ref : texts)
+    text_rows.push_back(
+        static_cast<std::int64_t>(window(ref.window).texts.at(ref.question).text.pending().size()));
+  const PassShares shares = plan_pass(limits_, text_rows, work);
 
   Draft draft;
-  std::int64_t rows = static_cast<std::int64_t>(shares.texts);
+  std::int64_t rows = std::accumulate(
+      text_rows.begin(), text_rows.begin() + static_cast<std::ptrdiff_t>(shares.texts), std::int64_t{0});
   for (const WindowShare& share : shares.windows) {
     const auto& questions = work[share.window].questions;
     rows += share.rows + std::accumulate(questions.begin(),
@@ -196,8 +202,9 @@ void StreamDesk::add_text(Draft& draft, const TextRef& ref) {
                                  std::span(draft.own).subspan(first, pending.size()),
                                  static_cast<std::int64_t>(first)});
   see_before(draft, of, positions.front());
-  draft.pass.outputs.push_back(static_cast<std::int32_t>(draft.own.size()) - 1);
-  draft.outputs.push_back(ref);
+  draft.outputs.push_back({ref, draft.pass.outputs.size()});
+  for (std::size_t i = open.text.outputs(); i > 0; --i)
+    draft.pass.outputs.push_back(static_cast<std::int32_t>(draft.own.size() - i));
 }
 
 // --- What comes out
@@ -215,7 +222,7 @@ void StreamDesk::commit(Draft& draft) {
     std::erase(windows_alone_, part.window);
   }
   for (const TextRef& ref : draft.texts) std::erase(texts_alone_, ref);
-  for (std::size_t i = 0; i < draft.outputs.size(); ++i) choose(draft.outputs[i], i);
+  for (const Draft::Output& output : draft.outputs) choose(output.text, output.first);
   answer_complete();
   grow(draft);
 }
@@ -242,7 +249,7 @@ void StreamDesk::choose(const TextRef& ref, std::size_t output) {
   const bool is_first = !window.is_answered;
   try {
     if (is_first) open.text.set_probability(words_.probability(passes_.logits(output)));
-    open.text.take(passes_, output);
+    take(ref, open, output);
   } catch (const run::DeviceLost&) {
     throw;
   } catch (const std::exception& error) {
@@ -258,6 +265,20 @@ void StreamDesk::choose(const TextRef& ref, std::size_t output) {
     news_.told.push_back({window.id, ref.question, open.text.answer(), nullptr, open.begun});
     close_text(ref);
   }
+}
+
+void StreamDesk::take(const TextRef& ref, OpenText& open, std::size_t output) {
+  const std::size_t before = open.text.answer().tokens.size(), proposed = open.text.outputs() - 1;
+  const std::size_t accepted = open.text.take(passes_, output, open.claim);
+  if (!tells_tokens_) return;
+  const std::vector<std::int32_t>& tokens = open.text.answer().tokens;
+  news_.spoken.push_back({window(ref.window).id,
+                          ref.question,
+                          {tokens.begin() + static_cast<std::ptrdiff_t>(before), tokens.end()},
+                          before,
+                          proposed,
+                          accepted,
+                          open.text.done()});
 }
 
 void StreamDesk::answer(Key key) {
@@ -288,6 +309,10 @@ void StreamDesk::answer(Key key) {
 void StreamDesk::failed(const Draft& draft, const std::exception& error, bool out_of_memory) {
   // Its pages may be others' from here on.
   settle();
+  for (const Draft::Output& output : draft.outputs) {
+    OpenText& open = window(output.text.window).texts.at(output.text.question);
+    open.text.withdraw(open.claim);
+  }
   // The present goes on without what lies before it. What is of another kind is one piece's fault.
   const bool is_alone = draft.windows.size() + draft.texts.size() <= 1;
   if ((out_of_memory || is_alone) && forget_memories(draft, error.what())) return;

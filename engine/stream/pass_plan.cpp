@@ -1,14 +1,18 @@
 #include "engine/stream/pass_plan.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
 
 namespace vigil::stream {
 
-PassShares plan_pass(const PassLimits& limits, std::size_t texts, std::span<const WindowWork> windows) {
+PassShares plan_pass(const PassLimits& limits, std::span<const std::int64_t> texts,
+                     std::span<const WindowWork> windows) {
   PassShares shares;
-  shares.texts = std::min(texts, limits.texts);
+  shares.texts = std::min(texts.size(), limits.texts);
   std::int64_t most = shares.texts > 0 ? std::min(limits.rows, limits.rows_with_texts) : limits.rows;
-  auto used = static_cast<std::int64_t>(shares.texts);
+  std::int64_t used = std::accumulate(
+      texts.begin(), texts.begin() + static_cast<std::ptrdiff_t>(shares.texts), std::int64_t{0});
   bool was_asked = true;
   for (std::size_t i = 0; i < windows.size() && shares.windows.size() < limits.windows; ++i) {
     if (was_asked && !windows[i].is_asked && used > 0) most = std::min(most, limits.rows_filled);

@@ -14,7 +14,7 @@ struct PassLimits {
   /// Rows of a pass; and of one that has texts, which get a token each pass, whatever it costs.
   std::int64_t rows = 1024;
   std::int64_t rows_with_texts = std::numeric_limits<std::int64_t>::max();
-  /// Texts that take a token each.
+  /// Texts that go on by a pass.
   std::size_t texts = 64;
   /// Windows that a pass begins or goes on with.
   std::size_t windows = 8;
@@ -50,11 +50,13 @@ struct PassShares {
   std::vector<WindowShare> windows;
 };
 
-/// `windows`: those that were asked before all others.
+/// `texts`: rows of each, one and those of what is proposed to follow. `windows`: those that were asked
+/// before all others.
 ///
-/// Texts first, one row each, since the weights that a window's rows need are read anyway; then windows, in
-/// the order that is given, the next one only with what the one before has left. At least one thing goes in,
-/// if there is any.
-PassShares plan_pass(const PassLimits& limits, std::size_t texts, std::span<const WindowWork> windows);
+/// Texts first, since the weights that a window's rows need are read anyway; then windows, in the order that
+/// is given, the next one only with what the one before has left. At least one thing goes in, if there is
+/// any.
+PassShares plan_pass(const PassLimits& limits, std::span<const std::int64_t> texts,
+                     std::span<const WindowWork> windows);
 
 }  // namespace vigil::stream

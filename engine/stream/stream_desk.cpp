@@ -280,6 +280,14 @@ void StreamDesk::fail(Key key, const std::string& reason, bool out_of_memory) {
   forget(key);
 }
 
+bool StreamDesk::propose(const WindowId& id, std::size_t question, std::size_t said,
+                         std::span<const std::int32_t> tokens) {
+  OpenText* open = find_text(id, question);
+  const bool may = open != nullptr && open->state == TextState::goes_on && !find_window(id)->memory &&
+                   open->text.answer().tokens.size() == said;
+  return may && open->text.propose(tokens) > 0;
+}
+
 bool StreamDesk::explain(const WindowId& id, std::size_t question) {
   OpenText* open = find_text(id, question);
   const bool may = open != nullptr && (open->state == TextState::idle || open->state == TextState::carried);

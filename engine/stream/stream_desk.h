@@ -188,6 +188,16 @@ class StreamDesk final : public run::WorkSource {
   std::int64_t tokens() const { return book_.tokens(); }
   std::int64_t max_visual_tokens() const { return tokens() - kText; }
 
+  /// From now on it is told what each pass adds to texts, for whoever proposes what follows.
+  void tell_tokens(bool is_told) { tells_tokens_ = is_told; }
+  /// What may follow in a text of which `said` tokens are there: its next pass verifies it, one pass for as
+  /// many tokens as are right and one more. No answer depends on it. Of a text that is to be continued
+  /// (`explain`), instead of what was proposed before. False, and nothing is verified, for another one, where
+  /// other tokens are there by now, and for a window with a memory: there, rows of one pass choose together
+  /// what they see. Throws as `Text::propose`.
+  bool propose(const WindowId& window, std::size_t question, std::size_t said,
+               std::span<const std::int32_t> tokens);
+
   /// Completes an answer of a window whose answers were told; it is told when it has ended. Once for each
   /// question; false if there is nothing to continue: another engine's, done, over, or continued before.
   bool explain(const WindowId& window, std::size_t question);
@@ -448,6 +458,7 @@ class StreamDesk final : public run::WorkSource {
   void add_text(Draft& draft, const TextRef& ref);
   void commit(Draft& draft);
   void choose(const TextRef& ref, std::size_t output);
+  void take(const TextRef& ref, OpenText& open, std::size_t output);
   void answer(Key key);
   /// Those that are computed and have all their first tokens.
   void answer_complete();
@@ -491,6 +502,7 @@ class StreamDesk final : public run::WorkSource {
   std::int64_t last_rows_ = 0;
   std::uint64_t asked_ = 0;
   std::uint64_t turn_ = 0;
+  bool tells_tokens_ = false;
   DeskNews news_;
   std::shared_ptr<PageSink> sink_;
   /// Streams that were opened.

@@ -72,6 +72,32 @@ CarriedText Text::carried() const {
           positions_.at(0), answer_.probability_yes, answer_.prompt_tokens, answer_.shared_tokens};
 }
 
+std::size_t Text::propose(std::span<const std::int32_t> tokens) {
+  for (const std::int32_t token : tokens)
+    if (token < 0 || token >= folder_->config.text.vocab_size)
+      throw std::invalid_argument("a proposal is no token of this model");
+  if (is_extended_ || done_) return 0;
+  pending_.resize(pending_.size() - proposed_);
+  positions_.resize(pending_.size());
+  // The last token of the longest answer is chosen, and never computed.
+  const std::size_t left = static_cast<std::size_t>(question_->max_tokens) - answer_.tokens.size() - 1;
+  proposed_ = std::min(tokens.size(), left);
+  model::PositionCursor ahead = cursor_;
+  for (std::size_t i = 0; i < proposed_; ++i) {
+    pending_.push_back(tokens[i]);
+    ahead.generated(positions_);
+  }
+  return proposed_;
+}
+
+void Text::withdraw(kv::Book::Claim& claim) {
+  if (proposed_ == 0) return;
+  if (is_extended_) view_.drop_back(static_cast<std::int64_t>(proposed_), claim);
+  pending_.resize(pending_.size() - proposed_);
+  positions_.resize(pending_.size());
+  proposed_ = 0;
+}
+
 void Text::extend(kv::Book::Claim& claim) {
   if (is_extended_) return;
   view_.append(static_cast<std::int64_t>(pending_.size()), claim);
@@ -108,13 +134,36 @@ void Text::finish(FinishReason reason, std::string_view rest) {
   done_ = true;
 }
 
-void Text::take(run::Passes& passes, std::size_t i) {
-  const std::int32_t token = choose(passes, i);
+std::size_t Text::take(run::Passes& passes, std::size_t first, kv::Book::Claim& claim) {
+  const std::vector<std::int32_t> proposed(pending_.end() - static_cast<std::ptrdiff_t>(proposed_),
+                                           pending_.end());
+  std::size_t chosen = 0;
+  std::int32_t token = choose(passes, first);
+  bool goes_on = add(token);
+  while (goes_on && chosen < proposed.size() && token == proposed[chosen]) {
+    // It was computed where it belongs.
+    ++chosen;
+    cursor_.generated(positions_);
+    token = choose(passes, first + chosen);
+    goes_on = add(token);
+  }
+  view_.drop_back(static_cast<std::int64_t>(proposed.size() - chosen), claim);
   pending_.clear();
   positions_.clear();
+  proposed_ = 0;
   is_extended_ = false;
-  if (folder_->generation.ends(token)) return finish(FinishReason::end_of_turn, decoder_.finish());
+  if (goes_on) {
+    pending_ = {token};
+    cursor_.generated(positions_);
+  }
+  return chosen;
+}
 
+bool Text::add(std::int32_t token) {
+  if (folder_->generation.ends(token)) {
+    finish(FinishReason::end_of_turn, decoder_.finish());
+    return false;
+  }
   answer_.tokens.push_back(token);
   say(stops_.push(decoder_.push(token)));
   if (stops_.stopped()) {
@@ -122,10 +171,8 @@ void Text::take(run::Passes& passes, std::size_t i) {
     done_ = true;
   } else if (static_cast<int>(answer_.tokens.size()) == question_->max_tokens) {
     finish(FinishReason::length, decoder_.finish());
-  } else {
-    pending_ = {token};
-    cursor_.generated(positions_);
   }
+  return !done_;
 }
 
 }  // namespace vigil::stream

@@ -37,8 +37,10 @@ struct CarriedText {
 };
 
 /// What one question sees, its window first and its own tail behind it, and what was said so far. The tokens
-/// that are to be computed next are `pending`: the question's at first, then the last one of the answer.
-/// Not thread-safe.
+/// that are to be computed next are `pending`: the question's at first, then the last one of the answer; and
+/// behind these what somebody proposes to follow, which the same pass verifies. Whatever is proposed, the
+/// answer is what it would be without: only where a proposal is what the sampler chooses, one token more
+/// comes of the pass. Not thread-safe.
 class Text {
  public:
   using OnText = std::function<void(std::string_view piece)>;
@@ -62,14 +64,24 @@ class Text {
   /// One a pending token.
   std::span<const model::Position> positions() const { return positions_; }
 
+  /// That may follow the pending tokens: as many of them, from the first one on, as its answer may still
+  /// have. Instead of what was proposed before; nothing where its pending tokens have their slots already.
+  /// Returns how many were taken. Throws std::invalid_argument for a token that the model does not have.
+  std::size_t propose(std::span<const std::int32_t> tokens);
+  /// What was proposed is not to be verified: a pass may have failed of it.
+  void withdraw(kv::Book::Claim& claim);
+  /// The last so many of the pending tokens each choose what follows.
+  std::size_t outputs() const { return 1 + proposed_; }
+
   /// Slots for the pending tokens at the end of the view, out of a claim. A pass that failed may be tried
   /// again: they are there once.
   void extend(kv::Book::Claim& claim);
   const kv::View& view() const { return view_; }
 
-  /// What its pass says comes next, as output `i`: it is done, or a token is pending. Throws
+  /// What its pass says comes next, as its outputs from `first` on: it is done, or a token is pending. The
+  /// slots of proposals that were not chosen go back to the claim. Returns how many were. Throws
   /// std::invalid_argument for logits that no token can be chosen from.
-  void take(run::Passes& passes, std::size_t i);
+  std::size_t take(run::Passes& passes, std::size_t first, kv::Book::Claim& claim);
 
   /// Of the first token; set by who reads it.
   void set_probability(float yes) { answer_.probability_yes = yes; }
@@ -84,6 +96,8 @@ class Text {
  private:
   static CompiledQuestionPtr question_of(const model::ModelFolder& folder, const CarriedText& carried);
   std::int32_t choose(run::Passes& passes, std::size_t i);
+  /// The next token of the answer; false if it was the last.
+  bool add(std::int32_t token);
   void say(std::string_view piece);
   void finish(FinishReason reason, std::string_view rest);
 
@@ -95,6 +109,8 @@ class Text {
   model::PositionCursor cursor_;
   std::vector<std::int32_t> pending_;
   std::vector<model::Position> positions_;
+  /// The last so many of the pending tokens.
+  std::size_t proposed_ = 0;
   model::Sampler sampler_;
   model::StopStrings stops_;
   model::StreamDecoder decoder_;

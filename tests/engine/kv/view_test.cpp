@@ -333,5 +333,74 @@ TEST(BookTest, IsSharedByThreads) {
   EXPECT_EQ(book.events().taken, book.events().freed);
 }
 
+TEST_F(ViewTest, TheNewestTokensAreForgottenAndTheirSlotsTakenAgain) {
+  auto claim = book_.claim(4);
+  ASSERT_TRUE(claim);
+  View view(book_);
+  view.append(3, *claim);
+  const std::vector<std::int32_t> before = slots(view);
+  view.append(7, *claim);
+  const std::vector<std::int32_t> all = slots(view);
+  EXPECT_EQ(claim->left(), 1);
+  view.drop_back(0, *claim);
+  EXPECT_EQ(slots(view), all);
+  view.drop_back(1, *claim);
+  EXPECT_EQ(claim->left(), 1) << "a token of the last page is left";
+  EXPECT_EQ(view.size(), 9);
+  view.drop_back(6, *claim);
+  EXPECT_EQ(slots(view), before);
+  EXPECT_EQ(claim->left(), 3) << "two pages are empty, and promised again";
+  EXPECT_EQ(book_.free_pages(), 2);
+  // What was promised is there, in the pages that are left first.
+  view.append(7, *claim);
+  EXPECT_EQ(view.size(), 10);
+  EXPECT_EQ(slots(view)[3], before[0] + 3);
+  EXPECT_EQ(claim->left(), 1);
+  view.drop_back(10, *claim);
+  EXPECT_EQ(view.size(), 0);
+  EXPECT_EQ(view.pages(), 0);
+  EXPECT_EQ(claim->left(), 4);
+  claim->give_back();
+  EXPECT_EQ(book_.free_pages(), 6);
+}
+
+TEST_F(ViewTest, OnlyWhatItAppendedAndNobodySeesIsForgotten) {
+  auto claim = book_.claim(4);
+  ASSERT_TRUE(claim);
+  View window(book_);
+  ASSERT_TRUE(window.append(6));
+  View text = window.fork();
+  text.append(3, *claim);
+  const std::vector<std::int32_t> all = slots(text);
+  EXPECT_THROW(text.drop_back(4, *claim), std::logic_error) << "the last one is the window's";
+  EXPECT_THROW(text.drop_back(10, *claim), std::logic_error) << "there are nine";
+  EXPECT_EQ(slots(text), all);
+  {
+    const View other = text.fork();
+    EXPECT_THROW(text.drop_back(1, *claim), std::logic_error) << "another one sees it";
+    EXPECT_EQ(slots(text), all);
+  }
+  text.drop_back(3, *claim);
+  EXPECT_EQ(slots(text), slots(window));
+  EXPECT_EQ(claim->left(), 4);
+}
+
+TEST_F(ViewTest, APageIsPutBackByItsOnlyOwner) {
+  auto claim = book_.claim(2);
+  ASSERT_TRUE(claim);
+  std::vector<PageId> pages;
+  claim->allocate(1, pages);
+  book_.retain(pages[0]);
+  EXPECT_THROW(claim->put_back(pages[0]), std::logic_error);
+  book_.release(pages[0]);
+  EXPECT_EQ(claim->left(), 1);
+  claim->put_back(pages[0]);
+  EXPECT_EQ(claim->left(), 2);
+  EXPECT_EQ(book_.references(pages[0]), 0);
+  EXPECT_EQ(book_.events().taken, book_.events().freed);
+  Book::Claim none;
+  EXPECT_THROW(none.put_back(pages[0]), std::logic_error);
+}
+
 }  // namespace
 }  // namespace vigil::kv
