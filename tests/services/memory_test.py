@@ -142,6 +142,12 @@ class Service:
         check(done.returncode == 0 and not done.stderr, f"{arguments}: {done}")
         return json.loads(done.stdout)
 
+    def nobody_knows(self, camera, question, since, until):
+        """What is told of a question that nothing is there to answer by, and why, in words."""
+        done = self.run("ask", "--camera", camera, question, "--since", told(since), "--until", told(until))
+        check(done.returncode == 3 and done.stderr.count("\n") == 1, f"nobody knows: {done}")
+        return json.loads(done.stdout), done.stderr
+
     def ask(self, camera, question, since, until, *more):
         return self.answer("ask", "--camera", camera, question, "--since", told(since), "--until", told(until), *more)
 
@@ -228,6 +234,9 @@ def check_running(service, cameras):
 
     done = service.run("ask", "--camera", "private", "Is there a car?", "--since", "1h")
     check(done.returncode == 1 and done.stderr == "vigil: bad_request: nothing is remembered of a camera private\n", f"keep: off: {done}")
+    for part in "list", "verify":
+        done = service.run("memory", part, "--tenant", "nort")
+        check((done.returncode, done.stdout) == (1, "") and done.stderr == "vigil: bad_request: nothing is remembered of a tenant nort\n", f"{part}: {done}")
 
 
 def check_restart(service, before, begin):
@@ -243,7 +252,8 @@ def check_restart(service, before, begin):
 
 def check_erased(service, room, begin, middle):
     """Until `middle` nothing is told any more."""
-    answer = service.ask("room", "Is there a person in the room?", begin, middle)
+    answer, why = service.nobody_knows("room", "Is there a person in the room?", begin, middle)
+    check(why.startswith("vigil: nothing of room (north) is remembered between ") and why.endswith(" UTC: erased\n"), f"why: {why}")
     check(answer["answer"] is None and answer["bytes"] == {"host": 0, "disk": 0} and answer["coverage"]["share"] == 0, f"what was erased: {answer}")
     check(gaps(answer) == {"erased"}, f"what was erased: {answer['coverage']}")
     answer = service.ask("room", "Is there a person in the room?", begin, when(room["to"]))
