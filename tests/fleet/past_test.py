@@ -128,6 +128,8 @@ def one_history(trial):
     trial.start(trial.gpus[first])
     wait_for(lambda: set((trial.row("g1", camera) or {"nodes": []})["nodes"]) == {first, other}, PATIENCE, "both nodes to answer")
     for gateway in ("g1", "g2"):
+        nobody = trial.run(gateway, "memory", "list", "--tenant", "nort")
+        check(nobody.returncode == 1 and nobody.stderr == "vigil: bad_request: nothing is remembered of a tenant nort\n", f"a tenant that nobody knows: {nobody}")
         back = trial.ask(gateway, camera, begin, end)
         check(back["silent"] == [], f"who is back is silent: {back}")
         check(back["coverage"]["share"] > away["coverage"]["share"], f"what it has is not remembered: {away} {back}")
