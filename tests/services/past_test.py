@@ -31,6 +31,19 @@ def check(holds, what):
         sys.exit(f"past_test: {what}")
 
 
+def read_all(terminal):
+    """What was written to the other end, which is closed: in one piece or in several."""
+    text = b""
+    while True:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:
+            return text.decode()
+        if not piece:
+            return text.decode()
+        text += piece
+
+
 class Service:
     """Answers each request with the next replies that it was given; keeps what it was asked."""
 
@@ -137,7 +150,7 @@ def check_questions(commands, service):
     terminal, other = pty.openpty()
     done = commands.ask("--since", "2h", stderr=other)
     os.close(other)
-    shown = os.read(terminal, 4096).decode()
+    shown = read_all(terminal)
     check((done.returncode, done.stdout) == (0, LINE) and shown == "\r\x1b[K3 of 12 windows\r\x1b[K", f"on a terminal: {done}, {shown!r}")
 
     for kind, message, more, line in (("bad_request", "there is no camera gate", {}, "vigil: bad_request: there is no camera gate"),
