@@ -171,7 +171,7 @@ CLI::ValidationError no_question(const std::string& example) {
 
 /// The words beside the options, as what they are.
 void read_words(AskArguments& arguments) {
-  if (arguments.camera.camera.empty()) {
+  if (!arguments.camera.camera) {
     if (arguments.first.empty()) throw CLI::RequiredError("VIDEO");
     if (arguments.more.empty()) throw no_question("Is there a person in the room?");
     set_video(arguments.ask, arguments.first);
@@ -183,7 +183,7 @@ void read_words(AskArguments& arguments) {
 }
 
 int run_ask(const AskArguments& arguments) {
-  if (arguments.camera.camera.empty()) return run_ask_video(arguments);
+  if (!arguments.camera.camera) return run_ask_video(arguments);
   if (!arguments.more.empty())
     throw UsageError("--camera takes one QUESTION, in quotes, and no VIDEO; these are " +
                      std::to_string(arguments.more.size() + 1) + " words beside the options");
@@ -225,7 +225,7 @@ void add_ask(CLI::App& root, Invocation& chosen) {
   command->callback([&chosen, arguments, command, of_files, of_cameras] {
     read_words(*arguments);
     chosen = [arguments, command, of_files, of_cameras] {
-      const bool of_camera = !arguments->camera.camera.empty();
+      const bool of_camera = arguments->camera.camera.has_value();
       check_together(*command, of_camera, of_camera ? of_files : of_cameras);
       return run_ask(*arguments);
     };

@@ -1,5 +1,7 @@
 #include "services/ask_camera.h"
 
+#include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,23 +16,27 @@ namespace {
 
 constexpr const char* kCameraGroup = "About what a camera saw";
 
+/// Throws UsageError for more than a service takes.
+void check_length(const char* what, const std::string& question) {
+  if (question.size() <= cluster::kAskQuestionBytes) return;
+  throw UsageError(std::string(what) + ": expected a question of at most " +
+                   std::to_string(cluster::kAskQuestionBytes) + " bytes, not of " +
+                   std::to_string(question.size()));
+}
+
 cluster::AskQuestion past_question(const AskCameraOptions& options, const std::string& question,
                                    int max_tokens, base::Clock::WallTime now) {
   cluster::AskQuestion asked;
-  check_past_name("--camera", options.camera);
-  asked.camera = options.camera;
-  if (!options.tenant.empty()) {
-    check_past_name("--tenant", options.tenant);
-    asked.tenant = options.tenant;
-  }
-  if (question.size() > cluster::kAskQuestionBytes || options.about.size() > cluster::kAskQuestionBytes)
-    throw UsageError("a question has at most " + std::to_string(cluster::kAskQuestionBytes) + " bytes");
+  asked.camera = past_name("--camera", options.camera).value();
+  asked.tenant = past_name("--tenant", options.tenant);
+  check_length("QUESTION", question);
+  check_length("--about", options.about);
   asked.question = question;
   if (!options.about.empty()) asked.about = options.about;
-  if (options.since.empty()) throw UsageError("--since: how far back is to be looked, such as 2h, is needed");
-  asked.from_ms = begin_of("--since", options.since, now);
-  asked.to_ms = end_of("--until", options.until.empty() ? "0s" : options.until, now);
-  check_past_span("--since", asked.from_ms, "--until", asked.to_ms);
+  if (!options.since) throw UsageError("--since: how far back is to be looked, such as 2h, is needed");
+  asked.from_ms = begin_of("--since", *options.since, now);
+  asked.to_ms = end_of("--until", options.until.value_or("0s"), now);
+  check_past_span("--since", asked.from_ms, options.until ? "--until" : "now", asked.to_ms);
   for (const auto method : cluster::kAskMethods)
     if (options.method == cluster::name_of(method)) asked.method = method;
   asked.max_tokens = max_tokens;
@@ -41,20 +47,18 @@ cluster::AskQuestion past_question(const AskCameraOptions& options, const std::s
 }  // namespace
 
 void add_ask_camera_options(CLI::App& command, AskCameraOptions& options) {
-  command
-      .add_option("--camera", options.camera,
-                  "Ask a running service what this camera saw, instead of a VIDEO")
+  add_given(command, "--camera", options.camera,
+            "Ask a running service what this camera saw, instead of a VIDEO")
       ->group(kCameraGroup)
       ->type_name("NAME");
-  command.add_option("--tenant", options.tenant, "Whose camera, if several tenants have one of this name")
+  add_given(command, "--tenant", options.tenant, "Whose camera, if several tenants have one of this name")
       ->group(kCameraGroup)
       ->type_name("NAME");
-  command
-      .add_option("--since", options.since, "From so long ago (2h), or from a time (2026-08-01T10:00:00Z)")
+  add_given(command, "--since", options.since, "From so long ago (2h), or from a time (2026-08-01T10:00:00Z)")
       ->group(kCameraGroup)
       ->type_name("WHEN");
-  command
-      .add_option("--until", options.until, "Up to then; now if left out. What has not come yet is cut off")
+  add_given(command, "--until", options.until,
+            "Up to then; now if left out. What has not come yet is cut off")
       ->group(kCameraGroup)
       ->type_name("WHEN");
   command
@@ -83,8 +87,12 @@ int run_ask_camera(const AskCameraOptions& options, const std::string& question,
   const cluster::SystemClock clock;
   const std::string body =
       ask_past(options.connection, past_question(options, question, max_tokens, clock.wall()));
-  print_past(options.connection, output, body, fleet::answer_line(body));
-  return kDone;
+  const auto line = fleet::answer_line(body);
+  const bool is_unknown = line && line->is_unknown;
+  if (!is_unknown || output == "json")
+    print_past(options.connection, output, body, line ? std::optional(line->text) : std::nullopt);
+  if (is_unknown) std::cerr << "vigil: " << line->text << '\n';
+  return is_unknown ? kUnknown : kDone;
 }
 
 }  // namespace vigil::services

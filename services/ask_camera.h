@@ -1,6 +1,7 @@
 // `vigil ask --camera`: a question to a running service about what a camera saw.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -10,12 +11,12 @@
 namespace vigil::services {
 
 struct AskCameraOptions {
-  /// Empty: it is a file that is asked about.
-  std::string camera;
-  std::string tenant;
-  std::string since;
-  /// Empty: until now.
-  std::string until;
+  /// Nothing: it is a file that is asked about.
+  std::optional<std::string> camera;
+  std::optional<std::string> tenant;
+  std::optional<std::string> since;
+  /// Nothing: until now.
+  std::optional<std::string> until;
   std::string about;
   std::string method;
   PastConnection connection;
@@ -23,7 +24,8 @@ struct AskCameraOptions {
 
 void add_ask_camera_options(CLI::App& command, AskCameraOptions& options);
 
-/// Prints the answer. `output`: text or json. Throws UsageError for what makes no sense together.
+/// Prints the answer; where nobody knows it, why, to stderr, and ends with kUnknown. `output`: text or json.
+/// Throws UsageError for what makes no sense together.
 int run_ask_camera(const AskCameraOptions& options, const std::string& question, int max_tokens,
                    const std::string& output);
 

@@ -14,6 +14,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/writable.h"
 #include "cluster/http/tls.h"
 #include "cluster/peers/node_certificates.h"
 #include "cluster/sockets/curve.h"
@@ -41,10 +42,15 @@ Faults faults_of_folder(const config::MaskedText& name) {
   std::error_code error;
   // Where nothing is yet, what is to hold it counts.
   while (!std::filesystem::exists(path, error) && path.has_relative_path()) path = path.parent_path();
-  if (std::filesystem::is_directory(path, error)) return {};
-  return {path == std::filesystem::path(name.value)
-              ? name.shown + ": is not a folder"
-              : name.shown + ": cannot be made, since " + path.string() + " is not a folder"};
+  const bool is_there = path == std::filesystem::path(name.value);
+  if (!std::filesystem::is_directory(path, error))
+    return {name.shown + (is_there ? ": is not a folder"
+                                   : ": cannot be made, since " + path.string() + " is not a folder")};
+  const std::string why = base::why_unwritable(path);
+  if (why.empty()) return {};
+  return {name.shown + (is_there
+                            ? ": cannot be written: " + why
+                            : ": cannot be made, since " + path.string() + " cannot be written: " + why)};
 }
 
 /// Of a file of video: it is opened, and its first frame decoded, as a camera does.

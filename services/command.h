@@ -16,7 +16,8 @@ namespace vigil::services {
 /// Runs a parsed command; returns the exit code. May throw: `main` prints what() as one line and returns 1.
 using Invocation = std::function<int()>;
 
-enum ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2 };
+/// kUnknown: it was asked, and there was nothing by which anybody could answer.
+enum ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2, kUnknown = 3 };
 
 /// Arguments that parse alone but not together: one line on stderr, exit code 2.
 class UsageError : public std::runtime_error {

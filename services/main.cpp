@@ -39,12 +39,12 @@ void occupy_outputs() {
   if (descriptor >= 0) ::close(descriptor);
 }
 
-/// Of a command that went well, what it said has to have been said.
+/// Of a command that did what it was to, what it said has to have been said.
 int written(int status) {
   using namespace vigil::services;
   std::cout.flush();
   const bool good = std::cout.good() && std::fflush(stdout) == 0;
-  if (good || status != kDone) return status;
+  if (good || (status != kDone && status != kUnknown)) return status;
   std::cerr << "vigil: not all could be written to the output: its disk is full, or nobody reads it\n";
   return kFailed;
 }

@@ -15,21 +15,15 @@ namespace vigil::services {
 namespace {
 
 struct MemoryArguments {
-  std::string camera;
-  std::string tenant;
+  std::optional<std::string> camera;
+  std::optional<std::string> tenant;
   PastConnection connection;
   std::string output = "text";
   /// Of an erasure.
-  std::string from;
-  std::string to;
+  std::optional<std::string> from;
+  std::optional<std::string> to;
   bool all = false;
 };
-
-std::optional<std::string> past_name(const char* option, const std::string& name) {
-  if (name.empty()) return std::nullopt;
-  check_past_name(option, name);
-  return name;
-}
 
 /// Of a list or a check.
 template <class Request>
@@ -40,13 +34,13 @@ Request of_cameras(const MemoryArguments& arguments) {
 
 int list_memory(const MemoryArguments& arguments) {
   const std::string body = ask_past(arguments.connection, of_cameras<cluster::MemoryList>(arguments));
-  print_past(arguments.connection, arguments.output, body, fleet::memory_table(body, arguments.tenant));
+  print_past(arguments.connection, arguments.output, body, fleet::memory_table(body));
   return kDone;
 }
 
 int verify_memory(const MemoryArguments& arguments) {
   const std::string body = ask_past(arguments.connection, of_cameras<cluster::MemoryVerify>(arguments));
-  const auto verified = fleet::verified_table(body, arguments.tenant);
+  const auto verified = fleet::verified_table(body);
   print_past(arguments.connection, arguments.output, body,
              verified ? std::optional(verified->text) : std::nullopt);
   return verified->is_damaged || verified->is_partial ? kFailed : kDone;
@@ -55,19 +49,18 @@ int verify_memory(const MemoryArguments& arguments) {
 int erase_memory(const MemoryArguments& arguments) {
   const cluster::SystemClock clock;
   cluster::MemoryErase asked;
-  check_past_name("--camera", arguments.camera);
-  asked.camera = arguments.camera;
+  asked.camera = past_name("--camera", arguments.camera).value();
   asked.tenant = past_name("--tenant", arguments.tenant);
-  const bool has_span = !arguments.from.empty() || !arguments.to.empty();
+  const bool has_span = arguments.from || arguments.to;
   if (has_span && arguments.all)
-    throw UsageError("--all and " + std::string(arguments.from.empty() ? "--to" : "--from") +
+    throw UsageError("--all and " + std::string(arguments.from ? "--from" : "--to") +
                      " exclude each other: nothing was erased");
   if (!has_span && !arguments.all)
     throw UsageError("say what is to be erased: --from, --to or both, or --all that the camera saw");
   const auto now = clock.wall();
-  if (!arguments.from.empty()) asked.from_ms = begin_of("--from", arguments.from, now);
+  if (arguments.from) asked.from_ms = begin_of("--from", *arguments.from, now);
   const std::int64_t until = end_of("--to", "0s", now);
-  if (!arguments.to.empty()) asked.to_ms = end_of("--to", arguments.to, now);
+  if (arguments.to) asked.to_ms = end_of("--to", *arguments.to, now);
   // Until now is until the service's own now, which alone knows what was seen.
   if (asked.to_ms >= until) asked.to_ms.reset();
   if (asked.from_ms)
@@ -83,8 +76,8 @@ CLI::App* add_part(CLI::App& memory, Invocation& chosen, const char* name, const
                    const std::shared_ptr<MemoryArguments>& arguments,
                    int (*run)(const MemoryArguments& arguments)) {
   auto* command = memory.add_subcommand(name, help);
-  command->add_option("--camera", arguments->camera, "Of this camera")->type_name("NAME");
-  command->add_option("--tenant", arguments->tenant, "Of this tenant")->type_name("NAME");
+  add_given(*command, "--camera", arguments->camera, "Of this camera")->type_name("NAME");
+  add_given(*command, "--tenant", arguments->tenant, "Of this tenant")->type_name("NAME");
   add_past_connection(*command, arguments->connection);
   command->add_option("--output", arguments->output, "A table for people, or JSON")
       ->check(one_of({"text", "json"}))
@@ -113,9 +106,9 @@ void add_memory(CLI::App& root, Invocation& chosen) {
   auto* erase =
       add_part(*memory, chosen, "erase", "Erase what a camera saw, for good", arguments, erase_memory);
   erase->get_option("--camera")->required();
-  erase->add_option("--from", arguments->from, "From so long ago (2h), or from a time (2026-08-01T10:00:00Z)")
+  add_given(*erase, "--from", arguments->from, "From so long ago (2h), or from a time (2026-08-01T10:00:00Z)")
       ->type_name("WHEN");
-  erase->add_option("--to", arguments->to, "Up to then; now if left out. What has not come yet is cut off")
+  add_given(*erase, "--to", arguments->to, "Up to then; now if left out. What has not come yet is cut off")
       ->type_name("WHEN");
   erase->add_flag("--all", arguments->all, "All that it saw until now");
   erase->footer(

@@ -100,6 +100,12 @@ void send_past(AskClient& client, const PastConnection& connection, const cluste
 
 }  // namespace
 
+CLI::Option* add_given(CLI::App& command, const char* name, std::optional<std::string>& text,
+                       const char* help) {
+  return command.add_option_function<std::string>(
+      name, [&text](const std::string& given) { text = given; }, help);
+}
+
 void add_past_connection(CLI::App& command, PastConnection& connection, const std::string& group) {
   command
       .add_option("--connect", connection.endpoint,
@@ -159,14 +165,15 @@ std::int64_t end_of(const char* option, const std::string& text, base::Clock::Wa
     return std::max<std::int64_t>(0, ms_of(now) - ago->count());
   if (const auto time = base::parse_rfc3339(text)) return ms_of(*time);
   throw UsageError(std::string(option) +
-                   ": expected how long ago, such as 2h, or a time such as 2026-08-01T10:00:00Z, not '" +
+                   ": expected how long ago, such as 2h (ms, s, m, h or d), or a time such as "
+                   "2026-08-01T10:00:00Z, not '" +
                    base::one_line(text) + "'");
 }
 
-void check_past_name(const char* option, const std::string& name) {
-  if (config::is_name(name)) return;
+std::optional<std::string> past_name(const char* option, const std::optional<std::string>& name) {
+  if (!name || config::is_name(*name)) return name;
   throw UsageError(std::string(option) + ": expected a name of letters, digits, '.', '_' and '-', not '" +
-                   base::one_line(name) + "'");
+                   base::one_line(*name) + "'");
 }
 
 void check_past_span(const char* from_option, std::int64_t from, const char* to_option, std::int64_t to) {

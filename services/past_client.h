@@ -20,6 +20,11 @@ struct PastConnection {
   std::string timeout = "60s";
 };
 
+/// An option of text that knows whether it was given: what was given without any ("$TENANT" of a script that
+/// does not set it) is not taken for what was left out.
+CLI::Option* add_given(CLI::App& command, const char* name, std::optional<std::string>& text,
+                       const char* help);
+
 /// In a group of this name in the command's help, or among all others.
 void add_past_connection(CLI::App& command, PastConnection& connection, const std::string& group = "Options");
 
@@ -35,9 +40,9 @@ std::string ask_past(const PastConnection& connection, const cluster::AskRequest
 std::int64_t begin_of(const char* option, const std::string& text, base::Clock::WallTime now);
 std::int64_t end_of(const char* option, const std::string& text, base::Clock::WallTime now);
 
-/// Throws UsageError for what cannot be the name of a camera or a tenant, or for two times with nothing
-/// between them.
-void check_past_name(const char* option, const std::string& name);
+/// The name of a camera or a tenant, if it was given. Throws UsageError for what cannot be one.
+std::optional<std::string> past_name(const char* option, const std::optional<std::string>& name);
+/// Throws UsageError for two times with nothing between them.
 void check_past_span(const char* from_option, std::int64_t from, const char* to_option, std::int64_t to);
 
 /// The body as it is asked for: indented JSON, or these lines. Throws std::runtime_error for what is no such

@@ -11,6 +11,7 @@
 
 #include "base/durable.h"
 #include "base/timestamp.h"
+#include "base/writable.h"
 #include "media/media.h"
 #include "media/packet_history.h"
 
@@ -25,6 +26,8 @@ constexpr std::string_view kStill = kExtensions[0];
 constexpr std::size_t kTimeLength = 20;
 /// File systems take names of 255 bytes.
 constexpr std::size_t kMostOfAName = 100;
+/// What names the folder, before what is wrong with it.
+constexpr std::string_view kDir = "evidence.dir: ";
 constexpr fs::perms kOthers = fs::perms::group_all | fs::perms::others_all;
 /// As long as a retention clock waits until it believes the machine's.
 constexpr base::Duration kPatience = config::RetentionClock::Options().patience;
@@ -100,9 +103,11 @@ EvidenceStore::EvidenceStore(Options options, config::RetentionClock& clock)
   try {
     base::make_folders(options_.dir);
   } catch (const base::FileError& error) {
-    failure_ = error.what();
+    failure_ = std::string(kDir) + error.what();
     return;
   }
+  if (const std::string why = base::why_unwritable(options_.dir); !why.empty())
+    failure_ = std::string(kDir) + options_.dir.string() + ": cannot be written: " + why;
   make_private(options_.dir);
   noted_ = read_lived_ages(options_.dir / kAges);
   scan();
@@ -192,12 +197,13 @@ void EvidenceStore::make_private(const fs::path& path) {
   if (error || (modes & kOthers) == fs::perms::none) return;
   // Such as /tmp: what it would take from others is not the store's.
   if ((modes & fs::perms::sticky_bit) != fs::perms::none) {
-    failure_ = path.string() + ": is a folder that others use, too; evidence needs one of its own";
+    failure_ = std::string(kDir) + path.string() +
+               ": is a folder that others use, too; evidence needs one of its own";
     return;
   }
   fs::permissions(path, kOthers, fs::perm_options::remove, error);
   if (error && failure_.empty())
-    failure_ = path.string() + ": others may be able to read it: " + error.message();
+    failure_ = std::string(kDir) + path.string() + ": others may be able to read it: " + error.message();
 }
 
 fs::path EvidenceStore::place(std::string_view camera, std::string_view rule, std::string_view episode,

@@ -27,8 +27,9 @@ std::optional<std::string> ForgottenMemories::hear(const std::string& camera, st
 std::optional<std::string> ForgottenMemories::shortened(const stream::DeskNews::Shortened& news,
                                                         base::Clock::TimePoint now) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(news.remembered);
+  const std::string remembered = seconds.count() > 0 ? base::format_duration(seconds) : "less than 1s";
   return shortened_.hear(news.camera,
-                         "its windows remember " + base::format_duration(seconds) + " instead of " +
+                         "its windows remember " + remembered + " instead of " +
                              base::format_duration(news.wanted) + ": of this machine's memory it may take " +
                              mebibytes(news.room) + ", and " + mebibytes(news.need) +
                              " if nothing were pruned; raise engine.window_memory, or shorten window.memory",

@@ -362,6 +362,12 @@ void check_fit(Reading& reading, const SectionReader& section, const AskSettings
 /// Who generates is of as many GPUs as who hands over to it, each part of a model having its own counterpart,
 /// and of others.
 void check_fit(Reading& reading, const SectionReader& section, const EngineSettings& engine) {
+  constexpr ByteSize kLeast = mebibytes(1);
+  if (engine.window_memory.bytes > 0 && engine.window_memory.bytes < kLeast.bytes)
+    reading.report(section.where("window_memory"),
+                   section.at("window_memory") + ": `" + format_byte_size(engine.window_memory) +
+                       "` has room for no window's memory; expected 0B (a quarter of what there is), or " +
+                       format_byte_size(kLeast) + " at least");
   if (engine.decode_device.empty()) return;
   const auto from = base::parse_devices(engine.device);
   const auto to = base::parse_devices(engine.decode_device);

@@ -1,5 +1,6 @@
 #include "fleet/asks/ask_book.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -7,7 +8,10 @@
 #include <set>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "base/duration.h"
+#include "base/one_line.h"
 #include "base/timestamp.h"
 
 namespace vigil::fleet {
@@ -19,6 +23,8 @@ using cluster::AskRefusalType;
 // Of a key, as much as tells it from others.
 constexpr std::size_t kShownOfAsker = 8;
 constexpr std::int64_t kNanosecondsOfOne = 1'000'000;
+// By which an asker's clock may be ahead of this machine's.
+constexpr std::int64_t kClocksDiffer = 5000;
 
 actors::PastRights past_rights(const cluster::KeyRights& rights) {
   actors::PastRights past{.tenants = std::nullopt, .erase = rights.erase};
@@ -90,7 +96,30 @@ void narrow(actors::PastRights& rights, const std::string& tenant) {
   rights.tenants = is_there ? std::set<std::string>{tenant} : std::set<std::string>{};
 }
 
-AskLine line_of(const cluster::AskedRequest& asked) {
+/// Whose camera an answer is about; empty if it does not say.
+std::string tenant_of_answer(const std::string& body) {
+  const auto answer = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const auto tenant = answer.find("tenant");
+  return tenant != answer.end() && tenant->is_string() ? base::one_line(tenant->get_ref<const std::string&>())
+                                                       : "";
+}
+
+/// Of a list or a check without any camera: what is told instead; nothing if it has one.
+std::optional<AskRefusal> refusal_of_nobody(const std::string& body, const std::string& of_nobody) {
+  const auto list = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const auto cameras = list.find("cameras");
+  if (cameras == list.end() || !cameras->empty()) return std::nullopt;
+  std::string silent;
+  if (const auto nodes = list.find("silent"); nodes != list.end())
+    for (const auto& node : *nodes)
+      if (node.is_string())
+        silent.append(silent.empty() ? "" : ", ").append(node.get_ref<const std::string&>());
+  if (silent.empty()) return AskRefusal{AskRefusalType::bad_request, of_nobody};
+  return AskRefusal{AskRefusalType::unavailable,
+                    of_nobody + " at nodes that answer, and of these nobody knows: " + silent};
+}
+
+AskLine line_of(const cluster::AskedRequest& asked, std::string tenant) {
   const auto* question = std::get_if<cluster::AskQuestion>(&asked.request);
   const auto* erasure = std::get_if<cluster::MemoryErase>(&asked.request);
   const std::string camera(cluster::camera_of(asked.request).value_or(""));
@@ -99,11 +128,13 @@ AskLine line_of(const cluster::AskedRequest& asked) {
   const std::string to = time_text(question ? question->to_ms : erasure->to_ms.value_or(0));
   AskLine line;
   line.is_erasure = erasure != nullptr;
+  if (const auto named = cluster::tenant_of(asked.request)) tenant = *named;
   line.text = (erasure ? "erasure of camera " : "question about camera ") + camera;
+  if (!tenant.empty()) line.text += " of tenant " + tenant;
   line.text += from ? " from " + time_text(*from) + " to " + to : " until " + to;
   line.fields = {{"camera", camera}, {"asker", asker}, {"to", to}};
   if (from) line.fields.emplace_back("from", time_text(*from));
-  if (const auto tenant = cluster::tenant_of(asked.request)) line.fields.emplace_back("tenant", *tenant);
+  if (!tenant.empty()) line.fields.emplace_back("tenant", tenant);
   if (question != nullptr) {
     const std::string method(cluster::name_of(question->method.value_or(cluster::AskMethod::windows)));
     line.text += " by " + method;
@@ -111,6 +142,24 @@ AskLine line_of(const cluster::AskedRequest& asked) {
   }
   line.text += ", asked by " + asker;
   return line;
+}
+
+/// The refusal of what begins after now.
+std::optional<AskRefusal> not_come_yet(const cluster::AskRequest& request, std::int64_t now) {
+  const auto* question = std::get_if<cluster::AskQuestion>(&request);
+  const auto* erasure = std::get_if<cluster::MemoryErase>(&request);
+  if (question != nullptr && question->from_ms > now)
+    return AskRefusal{AskRefusalType::bad_request, "ask.from_ms: has not come yet"};
+  if (erasure != nullptr && erasure->from_ms.value_or(0) > now)
+    return AskRefusal{AskRefusalType::bad_request, "erase.from_ms: has not come yet"};
+  return std::nullopt;
+}
+
+/// What an asker whose clock is ahead calls a moment ago.
+void begin_by(cluster::AskRequest& request, std::int64_t now) {
+  auto* question = std::get_if<cluster::AskQuestion>(&request);
+  if (question == nullptr || question->from_ms > now + kClocksDiffer) return;
+  question->from_ms = std::min(question->from_ms, now);
 }
 
 AskRefusalType refusal_type(actors::PastOutcome outcome) {
@@ -158,20 +207,19 @@ std::variant<actors::PastRequestPtr, AskRefusal> AskBook::take(const cluster::As
   // Without an end it means what was seen until it was asked for, which the log says, too.
   if (auto* erasure = std::get_if<cluster::MemoryErase>(&whole.request); erasure && !erasure->to_ms)
     erasure->to_ms = ms_of(clock_.wall());
+  begin_by(whole.request, ms_of(clock_.wall()));
   Asked entry;
   entry.is_question = std::holds_alternative<cluster::AskQuestion>(whole.request);
   entry.since = clock_.now();
-  if (entry.is_question || std::holds_alternative<cluster::MemoryErase>(whole.request))
-    entry.line = line_of(whole);
+  if (entry.is_question || std::holds_alternative<cluster::MemoryErase>(whole.request)) entry.logged = whole;
   std::optional<AskRefusal> refusal;
   if (is_closed_) {
     refusal = nobody_answers();
   } else if (entry.is_question && questions_ >= options_.at_once) {
     refusal =
         AskRefusal{AskRefusalType::busy, "as many questions as may be are under way", options_.retry_after};
-  } else if (const auto* erasure = std::get_if<cluster::MemoryErase>(&whole.request);
-             erasure && erasure->from_ms.value_or(0) > *erasure->to_ms) {
-    refusal = AskRefusal{AskRefusalType::bad_request, "erase.from_ms: has not come yet"};
+  } else {
+    refusal = not_come_yet(whole.request, ms_of(clock_.wall()));
   }
   if (refusal) {
     if (entry.is_question && refusal->type == AskRefusalType::busy) ++counts_.busy;
@@ -182,8 +230,12 @@ std::variant<actors::PastRequestPtr, AskRefusal> AskBook::take(const cluster::As
   request->ticket = whole.ticket;
   request->rights = past_rights(cluster::rights_of(options_.permissions, whole.who));
   // Of a list that names no camera, nothing else says whose are meant.
-  if (const auto tenant = cluster::tenant_of(whole.request); tenant && !cluster::camera_of(whole.request))
+  if (const auto tenant = cluster::tenant_of(whole.request); tenant && !cluster::camera_of(whole.request)) {
+    entry.of_nobody = "nothing is remembered of a tenant " + std::string(*tenant);
     narrow(request->rights, std::string(*tenant));
+    // The key alone says so, whether there is such a tenant or not.
+    if (request->rights.tenants->empty()) entry.of_nobody += " that this key may know of";
+  }
   std::visit([&](const auto& what) { request->what = past_of(what); }, whole.request);
   request->deadline = whole.deadline;
   if (entry.is_question) ++questions_;
@@ -195,9 +247,14 @@ std::optional<cluster::AskReply> AskBook::hear(const actors::PastReply& word) {
   const auto asked = under_way_.find(word.ticket);
   if (asked == under_way_.end()) return std::nullopt;
   cluster::AskReply reply = reply_of(word);
+  if (word.outcome == actors::PastOutcome::answer && !asked->second.of_nobody.empty()) {
+    if (auto nobody = refusal_of_nobody(word.text, asked->second.of_nobody)) reply = *std::move(nobody);
+  }
   if (cluster::is_final(reply)) {
     const auto* refusal = std::get_if<AskRefusal>(&reply);
-    finish(asked, refusal == nullptr ? "answer" : cluster::name_of(refusal->type));
+    const bool is_logged = asked->second.logged.has_value();
+    finish(asked, refusal == nullptr ? "answer" : cluster::name_of(refusal->type),
+           refusal == nullptr && is_logged ? tenant_of_answer(word.text) : "");
   }
   return reply;
 }
@@ -231,20 +288,21 @@ std::vector<AskLine> AskBook::take_lines() {
   return std::exchange(lines_, {});
 }
 
-void AskBook::finish(std::map<cluster::AskTicket, Asked>::iterator asked, std::string_view outcome) {
+void AskBook::finish(std::map<cluster::AskTicket, Asked>::iterator asked, std::string_view outcome,
+                     const std::string& tenant) {
   if (asked->second.is_question) {
     --questions_;
     if (outcome == cluster::name_of(AskRefusalType::too_late)) ++counts_.too_late;
   }
-  log(asked->second, outcome);
+  log(asked->second, outcome, tenant);
   under_way_.erase(asked);
 }
 
-void AskBook::log(const Asked& asked, std::string_view outcome) {
-  if (!asked.line) return;
+void AskBook::log(const Asked& asked, std::string_view outcome, const std::string& tenant) {
+  if (!asked.logged) return;
   // Answers take what computes them; of what is refused at once, there is no end.
   if (outcome != "answer" && !unanswered_.take(clock_.now())) return;
-  AskLine line = *asked.line;
+  AskLine line = line_of(*asked.logged, tenant);
   const auto took = std::chrono::duration_cast<base::Duration>(clock_.now() - asked.since);
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", base::seconds(took));

@@ -21,8 +21,9 @@
 
 namespace vigil::fleet {
 
-/// A line of the log about a question or an erasure that is over: who asked, what of which camera, and what
-/// came of it. None of the words of a question.
+/// A line of the log about a question or an erasure that is over: who asked, what of which camera of which
+/// tenant (of the one that was named, or whose it turned out to be), and what came of it. None of the words
+/// of a question.
 struct AskLine {
   /// What was erased does not come back.
   bool is_erasure = false;
@@ -44,7 +45,8 @@ class AskBook {
   AskBook(Options options, const base::Clock& clock) : options_(std::move(options)), clock_(clock) {}
 
   /// What goes to the cache, or what the asker is told instead. An erasure without an end is of what was seen
-  /// until now.
+  /// until now. What begins after now is refused; of a question, only if it begins some seconds after it,
+  /// since the asker's clock may be ahead, and one that does not is taken as if it began now.
   std::variant<actors::PastRequestPtr, cluster::AskRefusal> take(const cluster::AskedRequest& asked);
 
   /// What the asker is told of a word of the cache's; nothing if it is not under way.
@@ -71,12 +73,16 @@ class AskBook {
   struct Asked {
     bool is_question = false;
     base::Clock::TimePoint since{};
-    /// As it will be logged, if it will be, without what came of it.
-    std::optional<AskLine> line;
+    /// What will be logged, if it will be.
+    std::optional<cluster::AskedRequest> logged = std::nullopt;
+    /// Of a list or a check of all cameras of a tenant: what is told if there are none.
+    std::string of_nobody = {};
   };
 
-  void finish(std::map<cluster::AskTicket, Asked>::iterator asked, std::string_view outcome);
-  void log(const Asked& asked, std::string_view outcome);
+  /// `tenant`: whose camera it turned out to be; empty: nobody has said.
+  void finish(std::map<cluster::AskTicket, Asked>::iterator asked, std::string_view outcome,
+              const std::string& tenant = {});
+  void log(const Asked& asked, std::string_view outcome, const std::string& tenant = {});
 
   Options options_;
   const base::Clock& clock_;

@@ -1,9 +1,11 @@
 #include "fleet/asks/past_lines.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -49,38 +51,54 @@ std::string count_of(const json& object, const char* key) {
   return count ? actors::number(*count) : "";
 }
 
+bool is_utc(const std::string& time) {
+  return time.size() == 24 && time.back() == 'Z';
+}
+
 /// "2026-08-01 10:00:12" of a time of RFC 3339 in UTC; others as they are.
 std::string clock_time(const std::string& time) {
-  return time.size() == 24 && time.back() == 'Z' ? time.substr(0, 10) + ' ' + time.substr(11, 8) : time;
+  return is_utc(time) ? time.substr(0, 10) + ' ' + time.substr(11, 8) : time;
+}
+
+/// The same with its zone.
+std::string zoned_time(const std::string& time) {
+  return clock_time(time) + (is_utc(time) ? " UTC" : "");
 }
 
 std::string time_of(const json& object, const char* key) {
   return clock_time(words_of(object, key));
 }
 
-/// "FROM to TO"; empty if an end is missing.
+std::string zoned_of(const json& object, const char* key) {
+  return zoned_time(words_of(object, key));
+}
+
+/// "FROM to TO UTC"; empty if an end is missing.
 std::string span_of(const json& object) {
   const std::string from = time_of(object, "from");
-  const std::string to = time_of(object, "to");
+  const std::string to = zoned_of(object, "to");
   return from.empty() || to.empty() ? "" : from + " to " + to;
 }
 
-/// "2026-08-01 10:12:03, 10:15:20 and 2026-08-02 09:00:00" of the times that are there: the day once.
+/// "2026-08-01 10:12:03, 10:15:20 and 2026-08-02 09:00:00 UTC" of the times that are there: the day once.
 std::string times_text(const json& times) {
   std::vector<std::string> told;
   std::string day;
+  std::string zone;
   if (!times.is_array()) return "";
   for (const json& each : times) {
     if (!each.is_string()) continue;
-    std::string time = clock_time(base::one_line(each.get_ref<const std::string&>()));
+    const std::string said = base::one_line(each.get_ref<const std::string&>());
+    const std::string time = clock_time(said);
     const std::string own = time.substr(0, time.find(' '));
     told.push_back(own == day && own.size() < time.size() ? time.substr(own.size() + 1) : time);
     day = own;
+    zone = is_utc(said) ? " UTC" : "";
   }
   std::string text;
   for (std::size_t i = 0; i < told.size(); ++i)
     text += (i == 0 ? "" : i + 1 == told.size() ? " and " : ", ") + told[i];
-  return text;
+  return text + zone;
 }
 
 std::string size_text(double bytes) {
@@ -122,15 +140,47 @@ std::string silent_of(const json& object) {
   return count == 0 ? "" : nodes + (count == 1 ? " does not answer" : " do not answer");
 }
 
-std::string nothing_but(const std::string& silent, const std::string& tenant) {
-  std::string line = "nothing is remembered" + (tenant.empty() ? "" : " of a tenant " + tenant);
-  if (!silent.empty()) line.append("; ").append(silent);
-  return line;
+std::string nothing_but(const std::string& silent) {
+  return "nothing is remembered" + (silent.empty() ? "" : "; " + silent);
 }
 
 std::size_t gap_count(const json& object) {
   const json& gaps = member(object, "gaps");
   return gaps.is_array() ? gaps.size() : 0;
+}
+
+/// Why gaps are: each reason once, in the order of their time.
+std::vector<std::string> reasons_of(const json& coverage) {
+  std::vector<std::string> reasons;
+  const json& gaps = member(coverage, "gaps");
+  if (!gaps.is_array()) return reasons;
+  for (const json& each : gaps) {
+    std::string why = words_of(each, "why");
+    if (!why.empty() && std::find(reasons.begin(), reasons.end(), why) == reasons.end())
+      reasons.push_back(std::move(why));
+  }
+  return reasons;
+}
+
+/// "nothing of gate (north) is remembered between … and … UTC: evicted".
+std::string why_unknown(const json& answer) {
+  const json& coverage = member(answer, "coverage");
+  std::vector<std::string> reasons = reasons_of(coverage);
+  const double lost = figure_of(answer, "windows_lost").value_or(0);
+  const std::string windows =
+      count_of(answer, "windows_lost") + (lost == 1 ? " window was" : " windows were");
+  if (lost > 0) reasons.insert(reasons.begin(), windows + " lost");
+  // What came a moment ago is not called missing (docs/memory.md).
+  if (reasons.empty()) reasons.push_back("nothing of it has come yet");
+  const bool is_remembered = lost > 0 || figure_of(coverage, "share").value_or(0) > 0;
+  std::string line = "nothing of " + camera_text(answer);
+  line += is_remembered ? " could be looked at" : " is remembered";
+  if (const std::string from = time_of(answer, "from"), to = zoned_of(answer, "to");
+      !from.empty() && !to.empty())
+    line.append(" between ").append(from).append(" and ").append(to);
+  for (const std::string& each : reasons) line.append(&each == &reasons.front() ? ": " : ", ").append(each);
+  if (const std::string silent = silent_of(answer); !silent.empty()) line.append("; ").append(silent);
+  return line;
 }
 
 }  // namespace
@@ -148,25 +198,24 @@ std::optional<std::string> indented(const std::string& body) {
   return value.dump(2);
 }
 
-std::optional<std::string> answer_line(const std::string& body) {
+std::optional<AnswerLine> answer_line(const std::string& body) {
   const json answer = object_of(body);
   if (answer.is_null() || !answer.contains("answer")) return std::nullopt;
   const std::string words = words_of(answer, "answer");
+  if (words.empty()) return AnswerLine{why_unknown(answer), /*is_unknown=*/true};
   const std::string moment = words_of(answer, "moment");
   const json& moments = member(answer, "moments");
   const bool are_several = moments.is_array() && moments.size() > 1;
-  std::string at = are_several ? times_text(moments) : clock_time(moment);
-  if (!at.empty()) at.insert(0, "at ");
+  const std::string times = are_several ? times_text(moments) : "";
   // Of "When", the moment is the answer, and where there are several, all are.
   const bool is_answer = !moment.empty() && moment == words;
-  std::string line = words.empty()              ? "unknown: nothing of that time could be looked at"
-                     : is_answer && are_several ? at
-                                                : clock_time(words);
+  std::string line = is_answer && !times.empty() ? "at " + times : zoned_time(words);
   if (const auto probability = figure_of(answer, "probability"))
     line += "  (probability of yes " + actors::number(*probability, 2) + ')';
-  if (!at.empty() && !is_answer) line += ", " + at;
+  if (!times.empty() && !is_answer) line += "; moments " + times;
+  if (!moment.empty() && !(is_answer && times.empty())) line += "; moment " + zoned_time(moment);
   if (const std::string span = span_of(best_of(member(answer, "evidence"))); !span.empty())
-    line += ", from " + span;
+    line += "; best window " + span;
   const json& coverage = member(answer, "coverage");
   if (const auto share = figure_of(coverage, "share")) {
     // What is not all does not look like all.
@@ -175,16 +224,16 @@ std::optional<std::string> answer_line(const std::string& body) {
       line += ", " + std::to_string(gaps) + (gaps == 1 ? " gap" : " gaps");
   }
   if (const std::string silent = silent_of(answer); !silent.empty()) line.append("; ").append(silent);
-  return line;
+  return AnswerLine{std::move(line)};
 }
 
-std::optional<std::string> memory_table(const std::string& body, const std::string& tenant) {
+std::optional<std::string> memory_table(const std::string& body) {
   const json list = object_of(body);
   const json& cameras = member(list, "cameras");
   if (!cameras.is_array()) return std::nullopt;
   const std::string silent = silent_of(list);
-  if (cameras.empty()) return nothing_but(silent, tenant);
-  std::vector<actors::Row> rows = {{"camera", "tenant", "pages", "bytes", "from", "to", "forms", "gaps"}};
+  if (cameras.empty()) return nothing_but(silent);
+  std::vector<actors::Row> rows = {{"camera", "tenant", "pages", "bytes", "from (UTC)", "to (UTC)", "forms"}};
   for (const json& each : cameras) {
     const json& bytes = member(each, "bytes");
     const double in_all = figure_of(bytes, "host").value_or(0) + figure_of(bytes, "disk").value_or(0);
@@ -194,15 +243,14 @@ std::optional<std::string> memory_table(const std::string& body, const std::stri
         if (form.is_string())
           forms.append(forms.empty() ? "" : ",").append(base::one_line(form.get_ref<const std::string&>()));
     rows.push_back({words_of(each, "camera"), words_of(each, "tenant"), count_of(each, "pages"),
-                    size_text(in_all), time_of(each, "from"), time_of(each, "to"), forms,
-                    member(each, "gaps").is_array() ? std::to_string(gap_count(each)) : ""});
+                    size_text(in_all), time_of(each, "from"), time_of(each, "to"), forms});
   }
   std::string text = actors::table(rows) + silent;
   if (silent.empty()) text.pop_back();
   return text;
 }
 
-std::optional<VerifiedTable> verified_table(const std::string& body, const std::string& tenant) {
+std::optional<VerifiedTable> verified_table(const std::string& body) {
   const json list = object_of(body);
   const json& cameras = member(list, "cameras");
   if (!cameras.is_array()) return std::nullopt;
@@ -210,7 +258,7 @@ std::optional<VerifiedTable> verified_table(const std::string& body, const std::
   const std::string silent = silent_of(list);
   verified.is_partial = !silent.empty();
   if (cameras.empty()) {
-    verified.text = nothing_but(silent, tenant);
+    verified.text = nothing_but(silent);
     return verified;
   }
   std::vector<actors::Row> rows = {{"camera", "tenant", "whole", "damaged"}};
@@ -227,8 +275,8 @@ std::optional<VerifiedTable> verified_table(const std::string& body, const std::
 std::optional<std::string> erasure_line(const std::string& body) {
   const json erased = object_of(body);
   if (erased.is_null() || !erased.contains("pages")) return std::nullopt;
-  const std::string from = time_of(erased, "from");
-  const std::string to = time_of(erased, "to");
+  const std::string to = zoned_of(erased, "to");
+  const std::string from = to.empty() ? zoned_of(erased, "from") : time_of(erased, "from");
   std::string line = camera_text(erased) + ": " + count_of(erased, "pages") + " pages are erased";
   if (!from.empty()) line += ", from " + from;
   if (!to.empty()) line += (from.empty() ? ", until " : " to ") + to;

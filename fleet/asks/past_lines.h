@@ -12,11 +12,16 @@ std::optional<std::string> indented(const std::string& body);
 
 // Nothing for what is no such body. Without the last line's end.
 
-/// On one line: what is the answer, how likely it is, when, and of how much of the time.
-std::optional<std::string> answer_line(const std::string& body);
-/// A row a camera that is remembered. `tenant`: whose alone were asked for, so that a line which tells of
-/// nothing names it; empty: everybody's.
-std::optional<std::string> memory_table(const std::string& body, const std::string& tenant = {});
+struct AnswerLine {
+  /// What is the answer, how likely it is, when, and of how much of the time; or why nobody knows. Times are
+  /// in UTC, and say so.
+  std::string text;
+  /// Whether nothing was there to be looked at.
+  bool is_unknown = false;
+};
+std::optional<AnswerLine> answer_line(const std::string& body);
+/// A row a camera that is remembered.
+std::optional<std::string> memory_table(const std::string& body);
 struct VerifiedTable {
   std::string text;
   /// Whether there is anything that cannot be read.
@@ -24,7 +29,7 @@ struct VerifiedTable {
   /// Whether a node that may have some does not answer.
   bool is_partial = false;
 };
-std::optional<VerifiedTable> verified_table(const std::string& body, const std::string& tenant = {});
+std::optional<VerifiedTable> verified_table(const std::string& body);
 std::optional<std::string> erasure_line(const std::string& body);
 /// How far an answer has come: "3 of 12 windows".
 std::optional<std::string> progress_line(const std::string& body);

@@ -146,6 +146,71 @@ TEST_F(AskBookTest, AnErasureWithoutAnEndIsOfWhatWasSeenUntilNow) {
             (AskRefusal{AskRefusalType::bad_request, "erase.from_ms: has not come yet"}));
 }
 
+TEST_F(AskBookTest, WhatBeginsAfterNowIsRefused) {
+  const auto asked_from = [](std::int64_t from) {
+    cluster::AskQuestion asked = question();
+    asked.from_ms = from;
+    asked.to_ms = kTen + 3'600'000;
+    return asked;
+  };
+  const auto begin = [&](std::int64_t from) {
+    const PastRequestPtr past = taken(asked_from(from));
+    hear(PastOutcome::answer);
+    return past ? std::get<PastQuestion>(past->what).wall.from : -1;
+  };
+  const auto why = [&](const cluster::AskRequest& request) {
+    const auto told = ask(request);
+    const auto* refusal = std::get_if<AskRefusal>(&told);
+    return refusal ? *refusal : AskRefusal{};
+  };
+  const AskRefusal refused{AskRefusalType::bad_request, "ask.from_ms: has not come yet"};
+  EXPECT_EQ(begin(kTen - 1), (kTen - 1) * 1'000'000);
+  EXPECT_EQ(begin(kTen), kTen * 1'000'000);
+  // By a clock that is ahead, it was a moment ago.
+  EXPECT_EQ(begin(kTen + 5000), kTen * 1'000'000) << "as if it began now";
+  EXPECT_EQ(why(asked_from(kTen + 5001)), refused);
+  EXPECT_EQ(why(asked_from(kTen + 3'600'000)), refused);
+  clock_.jump(-1min);
+  EXPECT_EQ(why(asked_from(kTen)), refused) << "the book's own clock says so";
+  clock_.jump(2min);
+  EXPECT_EQ(begin(kTen + 5001), (kTen + 5001) * 1'000'000);
+  // What was not erased is not acknowledged.
+  const AskRefusal not_erased{AskRefusalType::bad_request, "erase.from_ms: has not come yet"};
+  EXPECT_EQ(why(cluster::MemoryErase{.camera = "gate", .from_ms = kTen + 60'001, .to_ms = kTen + 90'000}),
+            not_erased);
+  EXPECT_TRUE(
+      taken(cluster::MemoryErase{.camera = "gate", .from_ms = kTen + 60'000, .to_ms = kTen + 90'000}));
+}
+
+TEST_F(AskBookTest, AListOfATenantThatNobodyKnowsIsRefused) {
+  const auto told = [&](const cluster::AskRequest& request, const std::string& body,
+                        const cluster::Asker& who = {}) {
+    taken(request, who);
+    return hear(PastOutcome::answer, body);
+  };
+  const auto refused = [](AskRefusalType type, const std::string& line) {
+    return AskReply(AskRefusal{type, line});
+  };
+  const std::string none = R"({"cameras": []})";
+  const std::string line = "nothing is remembered of a tenant nort";
+  for (const cluster::AskRequest& request : {cluster::AskRequest(cluster::MemoryList{.tenant = "nort"}),
+                                             cluster::AskRequest(cluster::MemoryVerify{.tenant = "nort"})}) {
+    EXPECT_EQ(told(request, none), refused(AskRefusalType::bad_request, line));
+    EXPECT_EQ(told(request, R"({"cameras": [], "silent": []})"), refused(AskRefusalType::bad_request, line));
+    // Of a key that is not bound to it, whether there is such a tenant or not.
+    EXPECT_EQ(told(request, none, {kNorthKey}),
+              refused(AskRefusalType::bad_request, line + " that this key may know of"));
+    EXPECT_EQ(told(request, R"({"cameras": [], "silent": ["gpu-1", "gpu-2"]})"),
+              refused(AskRefusalType::unavailable,
+                      line + " at nodes that answer, and of these nobody knows: gpu-1, gpu-2"));
+    for (const char* const body : {R"({"cameras": [{"camera": "gate"}]})", "{}", "[]", "7", "{"})
+      EXPECT_EQ(told(request, body), AskReply(cluster::AskAnswer{body}));
+  }
+  EXPECT_EQ(told(cluster::MemoryList{}, none), AskReply(cluster::AskAnswer{none})) << "of nobody by name";
+  EXPECT_EQ(told(cluster::MemoryList{.tenant = "north"}, none, {kNorthKey}),
+            refused(AskRefusalType::bad_request, "nothing is remembered of a tenant north"));
+}
+
 TEST_F(AskBookTest, QuestionsBeyondThoseThatMayBeAreToldToComeBack) {
   ASSERT_TRUE(taken(question()));
   ASSERT_TRUE(taken(question()));
@@ -218,10 +283,10 @@ TEST_F(AskBookTest, AQuestionIsLoggedWithoutItsWords) {
   const auto lines = book_.take_lines();
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_FALSE(lines[0].is_erasure);
-  EXPECT_EQ(
-      lines[0].text,
-      "question about camera gate from 2026-08-01T10:00:00.000Z to 2026-08-01T10:01:00.000Z by windows, "
-      "asked by north-ke: bad_request after 1.2 s");
+  EXPECT_EQ(lines[0].text,
+            "question about camera gate of tenant north from 2026-08-01T10:00:00.000Z to "
+            "2026-08-01T10:01:00.000Z by windows, "
+            "asked by north-ke: bad_request after 1.2 s");
   EXPECT_THAT(lines[0].fields,
               UnorderedElementsAre(Pair("camera", "gate"), Pair("tenant", "north"), Pair("asker", "north-ke"),
                                    Pair("from", "2026-08-01T10:00:00.000Z"),
@@ -242,6 +307,35 @@ TEST_F(AskBookTest, AnErasureIsLoggedAsSuchAndAListIsNot) {
   EXPECT_TRUE(lines[0].is_erasure);
   EXPECT_EQ(lines[0].text,
             "erasure of camera gate until 2026-08-01T10:00:00.000Z, asked by local: answer after 0.0 s");
+}
+
+TEST_F(AskBookTest, WhoseCameraItWasIsLoggedWhereNobodyHasNamedIt) {
+  const auto logged = [&](const cluster::AskRequest& request, const std::string& body) {
+    taken(request);
+    hear(PastOutcome::answer, body);
+    std::pair<std::string, std::string> told;
+    for (const AskLine& line : book_.take_lines()) {
+      told.first = line.text.substr(0, line.text.find(" until"));
+      for (const auto& [field, value] : line.fields)
+        if (field == "tenant") told.second = value;
+    }
+    return told;
+  };
+  const cluster::MemoryErase erasure{"gate"};
+  const std::string plain = "erasure of camera gate";
+  EXPECT_EQ(logged(erasure, R"({"camera": "gate", "tenant": "north"})"),
+            std::pair(plain + " of tenant north", std::string("north")));
+  EXPECT_EQ(logged(cluster::MemoryErase{"gate", "south"}, R"({"tenant": "north"})"),
+            std::pair(plain + " of tenant south", std::string("south")));
+  EXPECT_EQ(logged(erasure, R"({"tenant": "a\u001b[2J\nb"})").second, "a?[2J?b");
+  for (const char* const body : {"{}", R"({"tenant": 7})", R"({"tenant": ""})", "[]", "{"})
+    EXPECT_EQ(logged(erasure, body), std::pair(plain, std::string())) << body;
+  taken(question());
+  hear(PastOutcome::answer, R"({"tenant": "north", "question": "Which secret car?"})");
+  const auto lines = book_.take_lines();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_THAT(lines[0].text, HasSubstr("question about camera gate of tenant north from "));
+  EXPECT_THAT(lines[0].text, Not(HasSubstr("secret")));
 }
 
 TEST_F(AskBookTest, EachEndIsLogged) {

@@ -147,11 +147,22 @@ TEST_F(AsksActorTest, AQuestionIsAnsweredByTheCache) {
   EXPECT_EQ(ear_.requests[0]->deadline, clock_.now() + 1min);
   answer(0, PastOutcome::progress, R"({"done":1})");
   EXPECT_EQ(next(), AskReply(cluster::AskProgress{R"({"done":1})"}));
-  answer(0, PastOutcome::answer, R"({"answer":"Yes"})");
-  EXPECT_EQ(next(), AskReply(cluster::AskAnswer{R"({"answer":"Yes"})"}));
-  EXPECT_THAT(log_.str(), HasSubstr("info asks: question about camera gate from 1970-01-01T00:00:01.000Z to "
-                                    "1970-01-01T00:00:02.000Z by windows, asked by local: answer after"));
+  answer(0, PastOutcome::answer, R"({"answer":"Yes","tenant":"north"})");
+  EXPECT_EQ(next(), AskReply(cluster::AskAnswer{R"({"answer":"Yes","tenant":"north"})"}));
+  EXPECT_THAT(
+      log_.str(),
+      HasSubstr("info asks: question about camera gate of tenant north from 1970-01-01T00:00:01.000Z to "
+                "1970-01-01T00:00:02.000Z by windows, asked by local: answer after"));
   EXPECT_THAT(log_.str(), Not(HasSubstr("secret")));
+}
+
+TEST_F(AsksActorTest, WhatBeginsAfterNowIsRefusedWhateverTheAskersClockSays) {
+  cluster::AskQuestion asked = question();
+  asked.from_ms = 1'785'578'400'000 + 60'000;
+  asked.to_ms = asked.from_ms + 60'000;
+  ask(asked);
+  EXPECT_EQ(next(), AskReply(AskRefusal{AskRefusalType::bad_request, "ask.from_ms: has not come yet"}));
+  EXPECT_TRUE(ear_.requests.empty());
 }
 
 TEST_F(AsksActorTest, AnErasureIsWarnedOf) {

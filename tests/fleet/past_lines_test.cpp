@@ -7,65 +7,112 @@
 namespace vigil::fleet {
 namespace {
 
+using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
+
+/// Of an answer that somebody knows.
+std::string known(const std::string& body) {
+  const auto line = answer_line(body);
+  EXPECT_TRUE(line && !line->is_unknown) << body;
+  return line ? line->text : "";
+}
+
+/// Of one that nobody does.
+std::string unknown(const std::string& rest) {
+  const auto line = answer_line(R"({"camera": "gate", "tenant": "north", "answer": null, "probability": null,
+      "moment": null, "evidence": [], "from": "2026-08-01T10:00:00.000Z", "to": "2026-08-01T11:00:00.000Z")" +
+                                rest + '}');
+  EXPECT_TRUE(line && line->is_unknown) << rest;
+  return line ? line->text : "";
+}
 
 TEST(PastLines, AnAnswerIsOneLine) {
   EXPECT_EQ(
-      answer_line(
+      known(
           R"({"camera": "gate", "answer": "Yes", "probability": 0.971, "moment": "2026-08-01T10:15:03.000Z",
         "evidence": [{"from": "2026-08-01T11:00:00.000Z", "to": "2026-08-01T11:00:40.000Z", "score": 0.2},
                      {"from": "2026-08-01T10:14:40.000Z", "to": "2026-08-01T10:15:20.000Z", "score": 0.97}],
         "coverage": {"share": 0.999, "gaps": [{"why": "erased"}]}})"),
-      "Yes  (probability of yes 0.97), at 2026-08-01 10:15:03, from 2026-08-01 10:14:40 to 2026-08-01 "
-      "10:15:20; "
-      "99% of the time is remembered, 1 gap");
-  EXPECT_EQ(answer_line(R"({"answer": "2026-08-01T10:15:03.000Z", "probability": 0.97,
-                            "moment": "2026-08-01T10:15:03.000Z"})"),
-            "2026-08-01 10:15:03  (probability of yes 0.97)")
+      "Yes  (probability of yes 0.97); moment 2026-08-01 10:15:03 UTC; best window 2026-08-01 10:14:40 to "
+      "2026-08-01 10:15:20 UTC; 99% of the time is remembered, 1 gap");
+  EXPECT_EQ(known(R"({"answer": "2026-08-01T10:15:03.000Z", "probability": 0.97,
+                      "moment": "2026-08-01T10:15:03.000Z"})"),
+            "2026-08-01 10:15:03 UTC  (probability of yes 0.97)")
       << "of \"When\", the moment is the answer";
-  EXPECT_EQ(answer_line(R"({"answer": "a\nred\u001b[2Jcar"})"), "a?red?[2Jcar");
-  EXPECT_EQ(answer_line(R"({"answer": null, "probability": null, "moment": null, "evidence": [],
-                            "coverage": {"share": 0, "gaps": []}})"),
-            "unknown: nothing of that time could be looked at; 0% of the time is remembered");
-  EXPECT_EQ(answer_line(R"({"answer": "No", "probability": "high", "moment": 7, "evidence": [3, {"score": 1}],
-                            "coverage": [], "other": {}})"),
+  EXPECT_EQ(known(R"({"answer": "a\nred\u001b[2Jcar"})"), "a?red?[2Jcar");
+  EXPECT_EQ(known(R"({"answer": "No", "probability": "high", "moment": 7, "evidence": [3, {"score": 1}],
+                      "coverage": [], "other": {}})"),
             "No");
 }
 
 TEST(PastLines, AnAnswerTellsAllMoments) {
   const auto line = [](const std::string& answer, const std::string& moments) {
-    return *answer_line(R"({"answer": ")" + answer + R"(", "probability": 0.97,
-                            "moment": "2026-08-01T10:40:17.000Z", "moments": )" +
-                        moments + '}');
+    return known(R"({"answer": ")" + answer + R"(", "probability": 0.97,
+                     "moment": "2026-08-01T10:40:17.000Z", "moments": )" +
+                 moments + '}');
   };
   const std::string two = R"(["2026-08-01T10:12:03.250Z", "2026-08-01T10:40:17.000Z"])";
-  EXPECT_EQ(line("2026-08-01T10:40:17.000Z", two),
-            "at 2026-08-01 10:12:03 and 10:40:17  (probability of yes 0.97)");
-  EXPECT_EQ(line("A car.", two), "A car.  (probability of yes 0.97), at 2026-08-01 10:12:03 and 10:40:17");
-  EXPECT_EQ(line("2026-08-01T10:40:17.000Z", R"(["2026-07-31T23:59:59.000Z", "2026-08-01T10:12:03.000Z",
-                                                 "2026-08-01T10:40:17.000Z"])"),
-            "at 2026-07-31 23:59:59, 2026-08-01 10:12:03 and 10:40:17  (probability of yes 0.97)");
+  EXPECT_EQ(
+      line("2026-08-01T10:40:17.000Z", two),
+      "at 2026-08-01 10:12:03 and 10:40:17 UTC  (probability of yes 0.97); moment 2026-08-01 10:40:17 UTC")
+      << "which of them is the best window's";
+  EXPECT_EQ(line("A car.", two),
+            "A car.  (probability of yes 0.97); moments 2026-08-01 10:12:03 and 10:40:17 UTC; moment "
+            "2026-08-01 10:40:17 UTC");
+  EXPECT_THAT(line("2026-08-01T10:40:17.000Z", R"(["2026-07-31T23:59:59.000Z", "2026-08-01T10:12:03.000Z",
+                                                   "2026-08-01T10:40:17.000Z"])"),
+              StartsWith("at 2026-07-31 23:59:59, 2026-08-01 10:12:03 and 10:40:17 UTC  (probability"));
   EXPECT_EQ(line("2026-08-01T10:40:17.000Z", R"(["2026-08-01T10:40:17.000Z"])"),
-            "2026-08-01 10:40:17  (probability of yes 0.97)");
-  EXPECT_EQ(line("2026-08-01T10:40:17.000Z", "[]"), "2026-08-01 10:40:17  (probability of yes 0.97)");
+            "2026-08-01 10:40:17 UTC  (probability of yes 0.97)");
+  EXPECT_EQ(line("2026-08-01T10:40:17.000Z", "[]"), "2026-08-01 10:40:17 UTC  (probability of yes 0.97)");
   // Whatever came over the wire.
-  EXPECT_EQ(line("Yes", R"([7, "\u001b[2J", null])"), "Yes  (probability of yes 0.97), at ?[2J");
-  EXPECT_EQ(line("Yes", R"([1, 2])"), "Yes  (probability of yes 0.97)");
-  EXPECT_EQ(line("Yes", R"({"a": 1, "b": 2})"), "Yes  (probability of yes 0.97), at 2026-08-01 10:40:17");
+  const std::string end = "; moment 2026-08-01 10:40:17 UTC";
+  EXPECT_EQ(line("Yes", R"([7, "\u001b[2J", null])"), "Yes  (probability of yes 0.97); moments ?[2J" + end);
+  EXPECT_EQ(line("Yes", R"([1, 2])"), "Yes  (probability of yes 0.97)" + end);
+  EXPECT_EQ(line("Yes", R"({"a": 1, "b": 2})"), "Yes  (probability of yes 0.97)" + end);
+}
+
+TEST(PastLines, WhereNobodyKnowsItIsSaidWhy) {
+  const std::string between = " between 2026-08-01 10:00:00 and 2026-08-01 11:00:00 UTC: ";
+  const std::string missing = "nothing of gate (north) is remembered" + between;
+  const std::string lost = "nothing of gate (north) could be looked at" + between;
+  EXPECT_EQ(unknown(R"(, "coverage": {"share": 0, "gaps": [{"why": "evicted"}]}, "windows_lost": 0)"),
+            missing + "evicted");
+  EXPECT_EQ(
+      unknown(R"(, "coverage": {"share": 0, "gaps": [{"why": "down"}, {"why": "erased"}, {"why": "down"}]})"),
+      missing + "down, erased")
+      << "each once";
+  EXPECT_EQ(unknown(R"(, "coverage": {"share": 1, "gaps": []}, "windows_lost": 3)"),
+            lost + "3 windows were lost");
+  EXPECT_EQ(unknown(R"(, "coverage": {"share": 0, "gaps": [{"why": "damaged"}]}, "windows_lost": 1)"),
+            lost + "1 window was lost, damaged")
+      << "what was there and could not be read";
+  EXPECT_EQ(unknown(R"(, "coverage": {"share": 0.5, "gaps": [{"why": "keyless"}]})"), lost + "keyless");
+  EXPECT_EQ(unknown(R"(, "coverage": {"share": 1, "gaps": []}, "windows_lost": 0)"),
+            lost + "nothing of it has come yet")
+      << "nothing is called missing";
+  EXPECT_EQ(unknown(R"(, "coverage": {"share": 0, "gaps": [{"why": "unreachable"}]}, "silent": ["gpu-2"])"),
+            missing + "unreachable; gpu-2 does not answer");
+  // Whatever came over the wire.
+  EXPECT_EQ(answer_line(R"({"answer": 7})")->text, "nothing of  is remembered: nothing of it has come yet");
+  EXPECT_THAT(
+      unknown(R"(, "coverage": {"share": "all", "gaps": [7, {"why": "\u001b[2J"}]}, "windows_lost": "x")"),
+      Eq(missing + "?[2J"));
 }
 
 TEST(PastLines, AListIsATable) {
   EXPECT_EQ(memory_table(R"({"cameras": [
       {"camera": "gate", "tenant": "north", "pages": 12, "bytes": {"host": 1048576, "disk": 524288},
-       "from": "2026-08-01T10:00:00.000Z", "to": "2026-08-01T11:00:00.000Z", "forms": ["fp8", "int4"], "gaps": []},
+       "from": "2026-08-01T10:00:00.000Z", "to": "2026-08-01T11:00:00.000Z", "forms": ["fp8", "int4"]},
       {"camera": "a-long-name", "forms": "int4", "pages": null}]})"),
-            "camera       tenant  pages  bytes    from                 to                   forms     gaps\n"
-            "gate         north   12     1.5 MiB  2026-08-01 10:00:00  2026-08-01 11:00:00  fp8,int4  0\n"
+            "camera       tenant  pages  bytes    from (UTC)           to (UTC)             forms\n"
+            "gate         north   12     1.5 MiB  2026-08-01 10:00:00  2026-08-01 11:00:00  fp8,int4\n"
             "a-long-name                 0 B");
   EXPECT_EQ(memory_table(R"({"cameras": []})"), "nothing is remembered");
-  EXPECT_EQ(memory_table(R"({"cameras": [], "silent": ["gpu-2"]})", "nort"),
-            "nothing is remembered of a tenant nort; gpu-2 does not answer");
+  EXPECT_EQ(memory_table(R"({"cameras": [], "silent": ["gpu-2"]})"),
+            "nothing is remembered; gpu-2 does not answer");
   EXPECT_THAT(*memory_table(R"({"cameras": [{"camera": "x\u001b[2J"}, 7, null, []]})"),
               Not(HasSubstr("\x1b")));
 }
@@ -79,14 +126,13 @@ TEST(PastLines, ACheckTellsWhetherAnythingIsDamaged) {
   EXPECT_EQ(whole->text, "camera  tenant  whole  damaged\ngate    north   7      0");
   EXPECT_TRUE(verified_table(R"({"cameras": [{"damaged": 1}, {"damaged": 0}]})")->is_damaged);
   EXPECT_EQ(verified_table(R"({"cameras": []})")->text, "nothing is remembered");
-  EXPECT_EQ(verified_table(R"({"cameras": []})", "nort")->text, "nothing is remembered of a tenant nort");
 }
 
 TEST(PastLines, NodesThatDoNotAnswerAreNamed) {
-  EXPECT_EQ(answer_line(R"({"answer": "No", "silent": ["gpu-2"]})"), "No; gpu-2 does not answer");
-  EXPECT_EQ(answer_line(R"({"answer": "No", "silent": ["gpu-1", 7, "gpu\u001b2"]})"),
+  EXPECT_EQ(known(R"({"answer": "No", "silent": ["gpu-2"]})"), "No; gpu-2 does not answer");
+  EXPECT_EQ(known(R"({"answer": "No", "silent": ["gpu-1", 7, "gpu\u001b2"]})"),
             "No; gpu-1, gpu?2 do not answer");
-  EXPECT_EQ(answer_line(R"({"answer": "No", "silent": []})"), "No");
+  EXPECT_EQ(known(R"({"answer": "No", "silent": []})"), "No");
   EXPECT_EQ(memory_table(R"({"cameras": [], "silent": ["gpu-2"]})"),
             "nothing is remembered; gpu-2 does not answer");
   EXPECT_THAT(*memory_table(R"({"cameras": [{"camera": "gate"}], "silent": ["gpu-2"]})"),
@@ -101,12 +147,12 @@ TEST(PastLines, AnErasureIsOneLine) {
   EXPECT_EQ(
       erasure_line(R"({"camera": "gate", "tenant": "north", "pages": 3, "from": "2026-08-01T10:00:00.000Z",
                              "to": "2026-08-01T11:00:00.000Z", "finished": true})"),
-      "gate (north): 3 pages are erased, from 2026-08-01 10:00:00 to 2026-08-01 11:00:00");
-  EXPECT_EQ(
-      erasure_line(R"({"camera": "gate", "pages": 3, "from": null, "to": "2026-08-01T11:00:00.000Z",
+      "gate (north): 3 pages are erased, from 2026-08-01 10:00:00 to 2026-08-01 11:00:00 UTC");
+  EXPECT_EQ(erasure_line(R"({"camera": "gate", "pages": 3, "from": null, "to": "2026-08-01T11:00:00.000Z",
                              "finished": false})"),
-      "gate: 3 pages are erased, until 2026-08-01 11:00:00; nobody sees them any more, and what is on the "
-      "disk goes now");
+            "gate: 3 pages are erased, until 2026-08-01 11:00:00 UTC; nobody sees them any more, and what is "
+            "on the "
+            "disk goes now");
 }
 
 TEST(PastLines, HowFarAnAnswerHasComeIsShort) {
@@ -131,7 +177,7 @@ std::string nested(std::size_t levels) {
 
 TEST(PastLines, WhatIsDeepIsReadAsFarAsItMakesSense) {
   const std::string deep = nested(200'000);
-  EXPECT_EQ(answer_line(R"({"answer": "Yes", "evidence": )" + deep + "}"), "Yes");
+  EXPECT_EQ(known(R"({"answer": "Yes", "evidence": )" + deep + "}"), "Yes");
   EXPECT_EQ(memory_table(R"({"cameras": )" + deep + "}").has_value(), true);
   EXPECT_FALSE(progress_line(deep));
 }

@@ -66,6 +66,11 @@ class Trial:
         check(done.returncode == 0, f"{arguments} at {gateway}: {done}")
         return json.loads(done.stdout)
 
+    def nobody_knows(self, gateway, camera, since, until):
+        done = self.run(gateway, "ask", "--camera", camera, QUESTION, "--since", told(since), "--until", told(until))
+        check(done.returncode == 3 and "is remembered between" in done.stderr, f"{camera} at {gateway}: {done}")
+        return json.loads(done.stdout)
+
     def row(self, gateway, camera):
         done = self.run(gateway, "memory", "list")
         rows = json.loads(done.stdout)["cameras"] if done.returncode == 0 else []
@@ -123,6 +128,8 @@ def one_history(trial):
     trial.start(trial.gpus[first])
     wait_for(lambda: set((trial.row("g1", camera) or {"nodes": []})["nodes"]) == {first, other}, PATIENCE, "both nodes to answer")
     for gateway in ("g1", "g2"):
+        nobody = trial.run(gateway, "memory", "list", "--tenant", "nort")
+        check(nobody.returncode == 1 and nobody.stderr == "vigil: bad_request: nothing is remembered of a tenant nort\n", f"a tenant that nobody knows: {nobody}")
         back = trial.ask(gateway, camera, begin, end)
         check(back["silent"] == [], f"who is back is silent: {back}")
         check(back["coverage"]["share"] > away["coverage"]["share"], f"what it has is not remembered: {away} {back}")
@@ -150,7 +157,7 @@ def erasures(trial, camera, first, other):
     wait_for(lambda: trial.gateways[0].metric("vigil_past_erasures_waiting") == 0, PATIENCE, "it waits no more")
     row = trial.row("g2", camera)
     check(not row or not row["from"] or when(row["from"]) > until - 5 * SECOND, f"{first} has not erased: {row}")
-    gone = trial.ask("g1", camera, until - 20 * SECOND, until - 10 * SECOND)
+    gone = trial.nobody_knows("g1", camera, until - 20 * SECOND, until - 10 * SECOND)
     check(gone["coverage"]["share"] == 0 and {gap["why"] for gap in gone["coverage"]["gaps"]} <= {"erased", "down"}, f"it can be asked about: {gone}")
 
     # All are there.

@@ -30,7 +30,7 @@ void require_plain(const std::optional<std::string>& text, bool is_line) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string body(reinterpret_cast<const char*>(data), size);
-  require_plain(answer_line(body), true);
+  if (const auto answer = answer_line(body)) require_plain(answer->text, true);
   require_plain(erasure_line(body), true);
   require_plain(progress_line(body), true);
   require_plain(memory_table(body), false);

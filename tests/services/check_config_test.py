@@ -44,6 +44,14 @@ OWN = """model: {model}
 cluster: {{name: city, configuration: registry, registry: {{endpoints: ["127.0.0.1:2379"]}}}}
 """
 
+CLOSED = """model: {model}
+cameras: {{gate: {{url: "rtsp://gate/stream", rules: [{{name: r, prompt: p}}]}}}}
+alerts: {{outbox: open/outbox}}
+evidence: {{enabled: true, dir: closed}}
+memory: {{enabled: true, dir: closed/past}}
+"""
+NOBODY = 65534
+
 FLEET = """model: {model}
 cameras: {{good: {{url: good.mp4, window: {{length: 20s}}, rules: [{{name: r, prompt: p}}]}}}}
 shutdown_grace: 21s
@@ -99,6 +107,34 @@ asks: {{secret_key_file: none.key, askers: [{{key: "rq:rM>}}U?@Lns47E1%kR.o@n%Fc
         status, out, told = check(FLEET.replace("21s", "20s"), *(["--roles", roles] if roles else []))
         expect(told, ["site.yaml: shutdown_grace: 20s is not longer than the window of camera `good`, 20s: a node that computes it and ends loses windows; 25s"] * lines)
         expect([str(status), out], ["0", "ok: 1 camera, 1 rule\n"])
+
+
+def become_nobody():
+    """Root is kept from nothing, so the process becomes somebody else."""
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
+def of_closed_folders(vigil, model, expect):
+    """Folders that whoever starts it cannot write; nothing where nobody else reaches what was built."""
+    reached = all(subprocess.run(["test", "-r", path], preexec_fn=become_nobody, check=False).returncode == 0 for path in (vigil, model))
+    if not reached:
+        print("folders that cannot be written: skipped")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        os.mkdir(os.path.join(folder, "closed"), 0o555)
+        os.mkdir(os.path.join(folder, "open"))
+        os.chmod(os.path.join(folder, "open"), 0o777)
+        with open(os.path.join(folder, "site.yaml"), "w", encoding="utf-8") as file:
+            file.write(CLOSED.format(model=model))
+        os.chmod(file.name, 0o644)
+        done = subprocess.run([vigil, "check-config", "site.yaml"], cwd=folder, preexec_fn=become_nobody, capture_output=True, text=True, timeout=60, check=False)
+        expect(done.stderr.replace(os.path.realpath(folder) + "/", "").splitlines(),
+               ["site.yaml:4:32: evidence.dir: closed: cannot be written: Permission denied",
+                "site.yaml:5:30: memory.dir: closed/past: cannot be made, since closed cannot be written: Permission denied"])
 
 
 def main():
@@ -184,6 +220,7 @@ def main():
         if (status, out) != (1, "") or check(without_certificates, "--text-only")[0] != 0:
             problems.append(f"of a node without its certificates: status {status}, {out!r}")
         of_node(check, expect, folder)
+        of_closed_folders(vigil, model, expect)
         expect(check(OWN + "rules: []\n")[2], ["site.yaml:3:8: rules: is the fleet's, whose configuration is in the registry (cluster.configuration)"])
         expect(check(OWN.replace("registry, r", "file, r"))[2], ["site.yaml:1:1: cameras: is missing"])
     sys.exit("\n".join(problems) or 0)

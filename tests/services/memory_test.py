@@ -142,8 +142,16 @@ class Service:
         check(done.returncode == 0 and not done.stderr, f"{arguments}: {done}")
         return json.loads(done.stdout)
 
+    def ask_in_words(self, camera, question, since, until, *more):
+        """What is told of a question, and why nobody knows."""
+        done = self.run("ask", "--camera", camera, question, "--since", told(since), "--until", told(until), *more)
+        check(done.returncode in (0, 3), f"{camera}: {question}: {done}")
+        answer, is_known = json.loads(done.stdout), done.returncode == 0
+        check((answer["answer"] is not None) == is_known and done.stderr.count("\n") == (0 if is_known else 1), f"status {done.returncode}: {done}")
+        return answer, done.stderr
+
     def ask(self, camera, question, since, until, *more):
-        return self.answer("ask", "--camera", camera, question, "--since", told(since), "--until", told(until), *more)
+        return self.ask_in_words(camera, question, since, until, *more)[0]
 
     def cameras(self):
         done = self.run("memory", "list")
@@ -228,6 +236,9 @@ def check_running(service, cameras):
 
     done = service.run("ask", "--camera", "private", "Is there a car?", "--since", "1h")
     check(done.returncode == 1 and done.stderr == "vigil: bad_request: nothing is remembered of a camera private\n", f"keep: off: {done}")
+    for part in "list", "verify":
+        done = service.run("memory", part, "--tenant", "nort")
+        check((done.returncode, done.stdout) == (1, "") and done.stderr == "vigil: bad_request: nothing is remembered of a tenant nort\n", f"{part}: {done}")
 
 
 def check_restart(service, before, begin):
@@ -243,7 +254,8 @@ def check_restart(service, before, begin):
 
 def check_erased(service, room, begin, middle):
     """Until `middle` nothing is told any more."""
-    answer = service.ask("room", "Is there a person in the room?", begin, middle)
+    answer, why = service.ask_in_words("room", "Is there a person in the room?", begin, middle)
+    check(why.startswith("vigil: nothing of room (north) is remembered between ") and why.endswith(" UTC: erased\n"), f"why: {why}")
     check(answer["answer"] is None and answer["bytes"] == {"host": 0, "disk": 0} and answer["coverage"]["share"] == 0, f"what was erased: {answer}")
     check(gaps(answer) == {"erased"}, f"what was erased: {answer['coverage']}")
     answer = service.ask("room", "Is there a person in the room?", begin, when(room["to"]))

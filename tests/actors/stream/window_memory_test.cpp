@@ -270,6 +270,8 @@ TEST(ForgottenMemories, OnesThatAreShorterAreToldWithWhatTheyHave) {
       ", and 3GiB if nothing were pruned; raise engine.window_memory, or shorten window.memory";
   EXPECT_EQ(hear("gate", (std::int64_t{90} << 20) + 77), before + "90MiB" + after);
   EXPECT_EQ(hear("gate", 5000), "");
+  EXPECT_THAT(forgotten.shortened({"mill", 999ms, 10min, 1, 7}, clock.now()).value_or(""),
+              HasSubstr("its windows remember less than 1s instead of 10m: "));
   EXPECT_EQ(hear("yard", 5001), before + "5001B" + after) << "another camera";
   EXPECT_TRUE(forgotten.hear("gate", "full", clock.now())) << "that is another thing";
   clock.advance(60s);

@@ -83,6 +83,19 @@ TEST(LoadWindowMemory, TheEngineSaysHowMuchOfTheHostAllMayTake) {
         << wrong;
 }
 
+TEST(LoadWindowMemory, WhatHasRoomForNothingIsRefused) {
+  const auto told = [](const std::string& size) {
+    return problems_of(minimal("") + "engine: {window_memory: " + size + "}\n");
+  };
+  for (const char* little : {"1B", "1KiB", "1023KiB"})
+    EXPECT_THAT(told(little),
+                ElementsAre(Field(&Problem::message,
+                                  "engine.window_memory: `" + std::string(little) +
+                                      "` has room for no window's memory; expected 0B (a quarter of what "
+                                      "there is), or 1MiB at least")));
+  EXPECT_EQ(read(minimal("") + "engine: {window_memory: 1MiB}\n").engine.window_memory, mebibytes(1));
+}
+
 TEST(LoadWindowMemory, NeedsKeysThatAreKept) {
   const std::string both = "    window: {memory: 10m}\n    pruning: exact\n";
   EXPECT_THAT(problems_of(minimal(both)), ElementsAre(Problem{6, 13, "cameras.gate." + kNoKeys}));

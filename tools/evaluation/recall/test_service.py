@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Questions are put as one would ask them, answers are graded by the hour's seconds, and what was cut off is asked again.    tools/evaluation/recall/test_service.py   (also runs under pytest)"""
 
+import argparse
 import contextlib
 import json
 import os
@@ -315,6 +316,15 @@ def test_a_part_stays_of_its_scenes():
             assert "--at-once" in str(error)
         else:
             raise AssertionError("a part of other scenes was taken")
+
+
+def test_that_nobody_knows_is_an_answer():
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "program.py"
+        program.write_text('import sys\nprint(\'{"answer": null}\')\nprint("why", file=sys.stderr)\nsys.exit(int(sys.argv[1]))\n')
+        asked = service_process.Service(argparse.Namespace(program=[sys.executable, str(program)]), Path(folder), [])
+        asked.asks = 1
+        assert asked.run_all([("3",), ("0",), ("1",)]) == [{"answer": None}, {"answer": None}, {"failed": "why"}]
 
 
 def test_what_was_cut_off_is_not_kept():
