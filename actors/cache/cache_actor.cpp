@@ -269,7 +269,10 @@ cache_actor::behavior_type cache(cache_actor::stateful_pointer<cache_state> self
         self->state.desk->end(camera);
         self->state.settle();
       },
-      [self](const KeepsPtr& keeps) { self->state.desk->keep(*keeps); },
+      [self](const KeepsPtr& keeps) {
+        self->state.desk->keep(*keeps);
+        self->state.settle();
+      },
       [self](const LeftPagesPtr& pages) {
         self->state.desk->take(*pages);
         self->state.settle();

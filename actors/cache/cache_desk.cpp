@@ -29,8 +29,12 @@ CacheDesk::CacheDesk(history::HistoryStore* store, const base::Clock& clock, Opt
       memory_(store, std::move(options.memory)),
       questions_(memory_, clock, options.questions),
       present_(clock) {
-  for (const memory::Memory::Summary& each : memory_.list()) known_.insert(each.camera);
+  for (const memory::Memory::Summary& each : memory_.list(wall_now())) known_.insert(each.camera);
   tell_wanted();
+}
+
+std::int64_t CacheDesk::wall_now() const {
+  return memory::nanoseconds(clock_.wall());
 }
 
 void CacheDesk::tell_wanted() {
@@ -44,19 +48,35 @@ void CacheDesk::watch(const WatchPtr& watch) {
   const history::CameraId id{watch->tenant, watch->name};
   const auto [known, is_new] = watched_.try_emplace(watch->name, id);
   if (!is_new && known->second != id) leave(std::exchange(known->second, id));
-  if (watch->keep <= base::Duration::zero()) {
+  const std::int64_t before = memory_.kept_from(id, wall_now());
+  if (watch->keep > base::Duration::zero()) {
+    known_.insert(id);
+    memory_.watch(id, watch->keep, watch->window.stride);
+  } else {
     leave(id);
     watched_.erase(watch->name);
-    return;
+    memory_.keep(id, watch->keep);
   }
-  known_.insert(id);
-  memory_.watch(id, watch->keep);
+  let_go(id, before);
 }
 
 void CacheDesk::keep(const Keeps& keeps) {
   // A configuration has many more cameras than one node ever has.
-  for (const history::CameraId& id : known_)
-    if (const auto keep = keeps.cameras.find(id); keep != keeps.cameras.end()) memory_.keep(id, keep->second);
+  for (const history::CameraId& id : known_) {
+    const auto keep = keeps.cameras.find(id);
+    if (keep == keeps.cameras.end()) continue;
+    const std::int64_t before = memory_.kept_from(id, wall_now());
+    memory_.keep(id, keep->second);
+    let_go(id, before);
+  }
+}
+
+void CacheDesk::let_go(const history::CameraId& camera, std::int64_t kept_from) {
+  const std::int64_t from = memory_.kept_from(camera, wall_now());
+  if (from <= kept_from) return;
+  questions_.erased(camera, {kept_from, from - 1});
+  hear_questions("what it was about is not kept any more");
+  age();
 }
 
 void CacheDesk::end(const std::string& camera) {
@@ -179,9 +199,10 @@ bool CacheDesk::is_watched(const history::CameraId& camera) const {
 void CacheDesk::cut_off(Asked& asked) {
   history::WallRange& wall = asked.question.wall;
   const auto waited = std::chrono::nanoseconds(clock_.now() - asked.since).count();
-  std::int64_t come = memory::nanoseconds(clock_.wall()) - waited;
+  std::int64_t come = wall_now() - waited;
   if (wall.to <= come) return;
-  for (const memory::Memory::Found& page : memory_.find(asked.camera, {std::max(come, wall.from), wall.to}))
+  for (const memory::Memory::Found& page :
+       memory_.find(asked.camera, {std::max(come, wall.from), wall.to}, wall_now()))
     come = std::max(come, history::wall_of(page.info).to);
   if (wall.from <= come) wall.to = std::min(wall.to, come);
 }
@@ -203,7 +224,7 @@ void CacheDesk::take(const PastRequest& request, const PastList& list) {
   const std::vector<history::CameraId> cameras = resolve(request, list.camera);
   if (list.camera && cameras.empty()) return;
   std::vector<memory::Memory::Summary> shown;
-  for (memory::Memory::Summary& each : memory_.list())
+  for (memory::Memory::Summary& each : memory_.list(wall_now()))
     if (std::find(cameras.begin(), cameras.end(), each.camera) != cameras.end())
       shown.push_back(std::move(each));
   say(request.ticket, PastOutcome::answer, list_text(shown));
@@ -239,12 +260,12 @@ void CacheDesk::take(const PastRequest& request, const PastErasure& erasure) {
   if (!camera) return hold_for_later(request, erasure);
   if (!request.rights.erase) return say(request.ticket, PastOutcome::forbidden, "this key may not erase");
   // What is not seen yet is not meant.
-  const std::int64_t now = memory::nanoseconds(clock_.wall());
+  const std::int64_t now = wall_now();
   const history::WallRange wall = memory::Memory::seen_of(erasure.wall, now);
   questions_.erased(*camera, wall);
-  ++news_.counts.erasures;
   try {
     const std::size_t pages = memory_.erase(*camera, wall, now);
+    ++news_.counts.erasures;
     Erasing erasing{request.ticket, *camera, wall, erasure_text(*camera, erasure.wall, pages, true)};
     // One that is given again may be done already.
     if (store_ == nullptr || wall.to < wall.from || is_finished(erasing)) {
@@ -259,22 +280,31 @@ void CacheDesk::take(const PastRequest& request, const PastErasure& erasure) {
             std::string(error.what()));
   }
   hear_questions();
+  end_page(request.ticket, *camera, wall);
+}
+
+void CacheDesk::end_page(std::uint64_t ticket, const history::CameraId& camera,
+                         const history::WallRange& wall) {
+  // Nobody waits for it.
+  if (is_watched(camera) && present_.waits(ticket, camera, wall)) present_.forget(ticket);
+  for (Show& each : present_.take_shows()) news_.shows.push_back(std::move(each));
 }
 
 void CacheDesk::hold_for_later(const PastRequest& request, const PastErasure& erasure) {
   // Of a camera that comes here with what it saw before: whoever orders it for a whole fleet, says so.
   const bool is_of_fleet = request.rights.erase && !request.rights.tenants && erasure.camera.tenant;
   if (!is_of_fleet) return;
-  const std::int64_t now = memory::nanoseconds(clock_.wall());
+  const std::int64_t now = wall_now();
   const history::CameraId camera{*erasure.camera.tenant, erasure.camera.name};
   if (known_.contains(camera)) return;
   try {
     memory_.erase(camera, memory::Memory::seen_of(erasure.wall, now), now);
     news_.wakes_writer = true;
   } catch (const history::HistoryError& error) {
-    // It holds for this process, which is all that pages on their way need.
-    news_.warnings.push_back("an erasure of camera " + camera.camera +
-                             " is not on the disk: " + std::string(error.what()));
+    // Whoever gave it gives it again: what comes after a restart, it would not meet.
+    news_.replies.pop_back();
+    say(request.ticket, PastOutcome::unavailable,
+        "the disk does not take that it is erased: " + std::string(error.what()));
   }
 }
 
@@ -382,13 +412,13 @@ void CacheDesk::tick() {
 }
 
 void CacheDesk::age() {
-  memory::Memory::Aged aged = memory_.age(memory::nanoseconds(clock_.wall()));
+  memory::Memory::Aged aged = memory_.age(wall_now());
   std::vector<history::Note>& notes = news_.aged.notes;
   aged.notes.insert(aged.notes.begin(), notes.begin(), notes.end());
   news_.aged = std::move(aged);
 }
 
-void CacheDesk::hear_questions() {
+void CacheDesk::hear_questions(const char* gone) {
   memory::QuestionDesk::News news = questions_.take_news();
   for (memory::QuestionDesk::Reading& each : news.readings)
     news_.to_read.push_back({each.id, std::move(each.camera), std::move(each.names)});
@@ -409,7 +439,7 @@ void CacheDesk::hear_questions() {
   }
   for (const std::uint64_t ticket : news.erased) {
     asked_.erase(ticket);
-    say(ticket, PastOutcome::unavailable, "what it was about was erased meanwhile");
+    say(ticket, PastOutcome::unavailable, gone);
   }
 }
 

@@ -40,7 +40,8 @@ class CacheDesk {
   // Of the pipeline.
   void watch(const WatchPtr& watch);
   void end(const std::string& camera);
-  /// Of cameras that are watched here, `watch` says it.
+  /// Of cameras that are watched here, `watch` says it. What is kept for less long than before is asked about
+  /// no more.
   void keep(const Keeps& keeps);
   void take(LeftPages& pages);
 
@@ -112,6 +113,9 @@ class CacheDesk {
   void take(const PastRequest& request, const PastErasure& erasure);
   /// Of a camera that is not known here.
   void hold_for_later(const PastRequest& request, const PastErasure& erasure);
+  /// What is being gathered of a camera ends as a page, so that what it sees next does not go with it.
+  void end_page(std::uint64_t ticket, const history::CameraId& camera, const history::WallRange& wall);
+  std::int64_t wall_now() const;
   /// The question need not wait for what devices have. Of what it is about, what had not come when it was
   /// asked is cut off; of a file that is read ahead of its time, more has.
   void begin(std::uint64_t ticket);
@@ -120,8 +124,12 @@ class CacheDesk {
   void note_come(const LeftPages& pages);
   /// It is not watched any more.
   void leave(const history::CameraId& camera);
+  /// Questions about what is not kept any more since `kept_from` was this are not answered; what is over
+  /// goes.
+  void let_go(const history::CameraId& camera, std::int64_t kept_from);
   void verify_next(std::uint64_t ticket);
-  void hear_questions();
+  /// `gone`: why questions that are given up are.
+  void hear_questions(const char* gone = "what it was about was erased meanwhile");
   void warn_of_lost_window(const Recalled& recalled);
   void say(std::uint64_t ticket, PastOutcome outcome, std::string text);
   void tell_wanted();

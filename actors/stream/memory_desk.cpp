@@ -32,7 +32,8 @@ MemoryDesk::~MemoryDesk() {
 
 bool MemoryDesk::watch(const WatchPtr& watch) {
   WatchPtr& known = watched_[watch->name];
-  const bool is_news = !known || known->keep != watch->keep || known->tenant != watch->tenant;
+  const bool is_news = !known || known->keep != watch->keep || known->tenant != watch->tenant ||
+                       known->window.stride != watch->window.stride;
   known = watch;
   if (is_news) remember(*watch);
   return is_news;

@@ -1,10 +1,14 @@
 // Hours of wall time, by which pages are kept together and go together.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "base/clock.h"
+#include "base/duration.h"
+#include "engine/kv/history/page_info.h"
 
 namespace vigil::memory {
 
@@ -17,6 +21,14 @@ constexpr std::int64_t hour_at(std::int64_t nanoseconds) {
 inline base::Clock::WallTime wall_time(std::int64_t nanoseconds) {
   return base::Clock::WallTime(
       std::chrono::duration_cast<base::Clock::WallTime::duration>(std::chrono::nanoseconds(nanoseconds)));
+}
+
+inline void widen(std::optional<history::WallRange>& wall, const history::WallRange& by) {
+  wall = wall ? history::WallRange{std::min(wall->from, by.from), std::max(wall->to, by.to)} : by;
+}
+
+inline std::int64_t nanoseconds(base::Duration duration) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
 }
 
 /// Since the epoch.

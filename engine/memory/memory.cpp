@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/memory/hours.h"
+#include "engine/memory/kept.h"
 
 namespace vigil::memory {
 namespace {
@@ -69,15 +70,38 @@ void Memory::share() {
   host_.share(watched());
 }
 
-void Memory::watch(const history::CameraId& camera, base::Duration keep) {
+void Memory::set_keep(const history::CameraId& id, Camera& camera, base::Duration keep) {
+  camera.keep = keep;
+  if (keep > base::Duration::zero()) return;
+  // What has not come to the disk does not come there any more; what has, goes as its time is over.
+  std::optional<history::WallRange> gone;
+  for (const HostTier::Page* page : host_.pages(id, kEver)) widen(gone, history::wall_of(page->info));
+  host_.erase(id, kEver);
+  if (queue_) {
+    for (const PartQueue::OnItsWay& page : queue_->pages(id, kEver)) widen(gone, history::wall_of(page.info));
+    queue_->erase(id, kEver);
+  }
+  if (gone) note(camera, *gone, Gap::evicted);
+}
+
+std::int64_t Memory::kept_from(const history::CameraId& camera, std::int64_t wall_now) const {
+  const auto known = cameras_.find(camera);
+  if (known == cameras_.end() || !known->second.keep) return kEver.from;
+  const base::Duration keep = *known->second.keep;
+  if (keep <= base::Duration::zero()) return kEver.to;
+  return wall_now - nanoseconds(keep);
+}
+
+void Memory::watch(const history::CameraId& camera, base::Duration keep, base::Duration comes) {
   Camera& entry = find_camera(camera);
-  entry.keep = keep;
+  set_keep(camera, entry, keep);
+  entry.comes = comes;
   if (!std::exchange(entry.is_watched, true)) share();
 }
 
 void Memory::keep(const history::CameraId& camera, base::Duration keep) {
   Camera& entry = find_camera(camera);
-  if (!entry.is_watched) entry.keep = keep;
+  if (!entry.is_watched) set_keep(camera, entry, keep);
 }
 
 void Memory::leave(const history::CameraId& camera) {
@@ -142,12 +166,25 @@ void Memory::note(Camera& camera, const history::WallRange& wall, Gap why) const
   }
 }
 
+void Memory::note_gone_along(Camera& camera, const history::WallRange& wall) const {
+  std::vector<KnownGap> beyond{{wall, Gap::erased}};
+  for (const Erased& each : camera.erased) cut_gaps(beyond, each.wall);
+  for (const KnownGap& each : beyond) note(camera, each.wall, each.why);
+}
+
 Memory::Taken Memory::take(FreshPage page, base::Clock::TimePoint now) {
   Camera& camera = find_camera(page.camera);
   Taken taken;
   const history::WallRange wall = history::wall_of(page.info);
   if (is_erased(camera, wall)) {
     taken.lost = Gap::erased;
+    note_gone_along(camera, wall);
+    return taken;
+  }
+  // It was on its way when that was said.
+  if (camera.keep && *camera.keep <= base::Duration::zero()) {
+    taken.lost = Gap::evicted;
+    note(camera, wall, Gap::evicted);
     return taken;
   }
   page.info.number = ++camera.last;
@@ -207,18 +244,40 @@ std::size_t Memory::erase(const history::CameraId& camera, const history::WallRa
   cut_gaps(entry.gaps, seen);
   cut_gaps(entry.unwritten, seen);
   std::set<std::uint64_t> pages;
-  for (const HostTier::Page* page : host_.pages(camera, seen)) pages.insert(page->info.number);
+  std::optional<history::WallRange> gone;
+  const auto goes = [&](std::uint64_t number, const history::PageInfo& info) {
+    pages.insert(number);
+    widen(gone, history::wall_of(info));
+  };
+  for (const HostTier::Page* page : host_.pages(camera, seen)) goes(page->info.number, page->info);
   host_.erase(camera, seen);
+  if (store_ != nullptr) {
+    for (const PartQueue::OnItsWay& page : queue_->pages(camera, seen))
+      goes(page_of(page.info.number), page.info);
+    for (const std::uint64_t number : queue_->erase(camera, seen)) pages.insert(page_of(number));
+    for (const history::KeptPage& page : store_->pages(camera, seen))
+      goes(page_of(page.info.number), page.info);
+  }
+  if (gone) note_gone_along(entry, *gone);
   if (store_ == nullptr) return pages.size();
-  for (const std::uint64_t number : queue_->erase(camera, seen)) pages.insert(page_of(number));
-  for (const history::KeptPage& page : store_->pages(camera, seen)) pages.insert(page_of(page.info.number));
   if (!erased->id || !pages.empty()) erased->id = store_->erase(camera, seen);
+  // Those of it that were refused are done with it.
+  std::erase_if(entry.erased, [&](const Erased& each) {
+    return !each.id && seen.from <= each.wall.from && each.wall.to <= seen.to;
+  });
   return pages.size();
 }
 
-std::vector<Memory::Found> Memory::find(const history::CameraId& camera, const history::WallRange& wall) {
+std::vector<Memory::Found> Memory::find(const history::CameraId& camera, const history::WallRange& wall,
+                                        std::int64_t wall_now) {
+  const std::int64_t from = kept_from(camera, wall_now);
+  const auto is_kept = [&](const history::PageInfo& info) {
+    const auto kept = kept_wall(info, from);
+    return kept && kept->meets(wall);
+  };
   std::map<std::uint64_t, Found> found;
   for (const HostTier::Page* page : host_.pages(camera, wall)) {
+    if (!is_kept(page->info)) continue;
     Found& entry = found[page->info.number];
     entry.info = page->info;
     entry.sketch = page->sketch;
@@ -231,6 +290,7 @@ std::vector<Memory::Found> Memory::find(const history::CameraId& camera, const h
     // Before the disk: what was written meanwhile is there by then.
     for (PartQueue::OnItsWay& page : queue_->pages(camera, wall)) {
       if (known != cameras_.end() && is_erased(known->second, history::wall_of(page.info))) continue;
+      if (!is_kept(page.info)) continue;
       const kv::Form form = page.tokens.form;
       page.info.number = page_of(page.info.number);
       Found& entry = found[page.info.number];
@@ -241,7 +301,7 @@ std::vector<Memory::Found> Memory::find(const history::CameraId& camera, const h
     for (const history::KeptPage& page : store_->pages(camera, wall)) {
       // The disk may not have taken it.
       if (known != cameras_.end() && is_erased(known->second, history::wall_of(page.info))) continue;
-      if (page.info.fingerprint != options_.fingerprint || is_damaged(page)) continue;
+      if (page.info.fingerprint != options_.fingerprint || is_damaged(page) || !is_kept(page.info)) continue;
       hours.insert(page.hour);
       history::PageInfo info = page.info;
       info.number = page_of(page.info.number);
@@ -258,6 +318,7 @@ std::vector<Memory::Found> Memory::find(const history::CameraId& camera, const h
   pages.reserve(found.size());
   for (auto& [number, each] : found) {
     if (each.info.patches.empty()) each.info = each.sketch.value();
+    each.first_kept = first_kept(each.info, from);
     pages.push_back(std::move(each));
   }
   return pages;

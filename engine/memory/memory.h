@@ -44,10 +44,13 @@ class Memory {
   /// `store`, which has to outlive it: null if nothing goes to a disk.
   Memory(history::HistoryStore* store, Options options);
 
-  /// The camera's pages are kept so long from now on; what is there goes by that, too.
-  void watch(const history::CameraId& camera, base::Duration keep);
-  /// As `watch`, of one that is not watched here.
+  /// The camera's pages are kept so long from now on, and what is there goes by that, too: what is older is
+  /// found no more. What it sees comes within `comes` where it goes on.
+  void watch(const history::CameraId& camera, base::Duration keep, base::Duration comes = {});
+  /// As `watch`, of one that is not watched here. 0: nothing of it is found any more, and all of it goes.
   void keep(const history::CameraId& camera, base::Duration keep);
+  /// From when on, at this time, what the camera saw is kept: of no time where nobody said how long.
+  std::int64_t kept_from(const history::CameraId& camera, std::int64_t wall_now) const;
   /// It makes no more pages here. What there is of it stays, as long as it would.
   void leave(const history::CameraId& camera);
 
@@ -93,7 +96,8 @@ class Memory {
   /// Of the range, what has been seen by now. Holds from now on, also for pages that are on their way: what
   /// meets it is nowhere to be found. What is left is to remove the bytes from the disk
   /// (`HistoryStore::finish_erasures`, by whoever writes). Throws HistoryError where the disk does not take
-  /// it: then it holds for this process alone. Returns how many pages that were, in whatever forms.
+  /// it: then it holds for this process alone, and is to be given again. Returns how many pages that were, in
+  /// whatever forms; they go whole.
   std::size_t erase(const history::CameraId& camera, const history::WallRange& wall, std::int64_t wall_now);
 
   /// A page's form on the disk: its number there, and what it is made of.
@@ -107,6 +111,8 @@ class Memory {
     /// Of its sketch, under the page's number, wherever that is.
     std::optional<history::PageInfo> sketch = std::nullopt;
     double change = 0;
+    /// Patches before this one are older than their camera keeps: nobody sees them. One at least is kept.
+    std::size_t first_kept = 0;
     /// Of those in the host's memory, or on their way to the disk, the bytes; of those on the disk, where.
     std::map<kv::Form, run::MovedTokens> host;
     std::map<kv::Form, OnDisk> disk;
@@ -115,6 +121,7 @@ class Memory {
   struct Summary {
     history::CameraId camera;
     bool is_watched = false;
+    /// 0: it is not remembered, or nobody has said.
     base::Duration keep{};
     /// Each counted once, in whatever forms it is; of an hour on the disk, as many as the form has of which
     /// there are most.
@@ -125,18 +132,19 @@ class Memory {
     /// Ascending, of both tiers.
     std::vector<kv::Form> forms;
   };
-  /// Of all cameras that are watched or have pages, in the order of their names.
-  std::vector<Summary> list() const;
+  /// Of all cameras that are watched or have pages that are kept, in the order of their names.
+  std::vector<Summary> list(std::int64_t wall_now) const;
 
-  /// Pages whose time meets the range, of this model, oldest first by when they were made. They count as
-  /// used.
-  std::vector<Found> find(const history::CameraId& camera, const history::WallRange& wall);
-  /// `damaged`: pages, by the numbers of `Found::info`, that turned out to be. `now`: a camera that is
-  /// watched goes on, so that what it may have seen between its last page and then is not missing, if that is
-  /// as little as between two pages. `keyless`: pages that were of no use, since they have no keys.
-  Coverage coverage(const history::CameraId& camera, const history::WallRange& wall,
+  /// Pages whose time meets the range, of this model, and that are kept, oldest first by when they were made.
+  /// They count as used.
+  std::vector<Found> find(const history::CameraId& camera, const history::WallRange& wall,
+                          std::int64_t wall_now);
+  /// A camera that is watched goes on, so that what it may have seen between its last page and now is not
+  /// missing, if that is as little as between two pages, and still comes, if no more than it takes.
+  /// `damaged`: pages, by the numbers of `Found::info`, that turned out to be. `keyless`: those that were of
+  /// no use, since they have no keys.
+  Coverage coverage(const history::CameraId& camera, const history::WallRange& wall, std::int64_t wall_now,
                     std::span<const std::uint64_t> damaged = {},
-                    std::optional<std::int64_t> now = std::nullopt,
                     std::span<const std::uint64_t> keyless = {}) const;
 
   HostTier& host() { return host_; }
@@ -161,7 +169,9 @@ class Memory {
     std::int64_t given = 0;
   };
   struct Camera {
-    base::Duration keep{};
+    /// Nothing: nobody has said.
+    std::optional<base::Duration> keep;
+    base::Duration comes{};
     bool is_watched = false;
     std::uint64_t last = 0;
     /// Those that the store knows, too, and of these the ones that it does not know yet.
@@ -179,10 +189,17 @@ class Memory {
   static void add_gap(std::vector<KnownGap>& gaps, const KnownGap& gap);
   static void cut_gaps(std::vector<KnownGap>& gaps, const history::WallRange& wall);
   void note(Camera& camera, const history::WallRange& wall, Gap why) const;
+  /// Pages go whole: what of this lies beyond what was erased went with it.
+  void note_gone_along(Camera& camera, const history::WallRange& wall) const;
+  void set_keep(const history::CameraId& id, Camera& camera, base::Duration keep);
   std::vector<KnownGap> noted(const history::CameraId& camera, const history::WallRange& wall) const;
   static bool is_damaged(const history::KeptPage& page);
   std::vector<history::Expiry> too_old(std::span<const history::HourSummary> there, std::int64_t wall_now);
+  std::optional<history::Expiry> too_old(const history::CameraId& id, Camera& camera, std::int64_t from,
+                                         std::span<const history::HourSummary> there) const;
   void make_room(std::vector<history::HourSummary> there, std::int64_t wall_now, Aged& aged);
+  void note_gone(std::span<const history::HourSummary> there, const Aged& aged);
+  std::optional<history::HourSummary> kept_of(const history::HourSummary& hour, std::int64_t from) const;
   void forget_erasures(std::int64_t wall_now, Aged& aged);
 
   history::HistoryStore* store_;

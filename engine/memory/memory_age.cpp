@@ -12,10 +12,6 @@
 namespace vigil::memory {
 namespace {
 
-std::int64_t nanoseconds(base::Duration duration) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
-}
-
 std::uint32_t hour_of(std::int64_t moment) {
   return static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(hour_at(moment), 0, std::numeric_limits<std::uint32_t>::max()));
@@ -39,18 +35,41 @@ bool is_over(const history::HourSummary& hour, const history::Expiry& expiry) {
 
 }  // namespace
 
+/// Of all that is over, its reasons too, one remains: from the first of it to the last it is evicted. So what
+/// was before is not.
+std::optional<history::Expiry> Memory::too_old(const history::CameraId& id, Camera& camera, std::int64_t from,
+                                               std::span<const history::HourSummary> there) const {
+  history::Expiry expiry{id, hour_of(from)};
+  std::optional<history::WallRange> gone;
+  for (const history::HourSummary& each : there)
+    if (is_over(each, expiry)) widen(gone, each.wall);
+  // Without a disk, pages go one by one.
+  if (store_ == nullptr)
+    for (const HostTier::Page* page : host_.pages(id, {std::numeric_limits<std::int64_t>::min(), from}))
+      if (history::wall_of(page->info).to < from) widen(gone, history::wall_of(page->info));
+  const auto is_before = [&](const KnownGap& each) { return hour_at(each.wall.to) < expiry.before_hour; };
+  const auto before = std::ranges::count_if(camera.gaps, is_before);
+  const bool is_told = before == 0 || (before == 1 && std::ranges::any_of(camera.gaps, [&](const auto& each) {
+                                         return is_before(each) && each.why == Gap::evicted;
+                                       }));
+  if (!gone && is_told) return std::nullopt;
+  std::erase_if(camera.gaps, [&](const KnownGap& each) {
+    if (!is_before(each)) return false;
+    widen(gone, each.wall);
+    return true;
+  });
+  camera.gaps.insert(camera.gaps.begin(), {*gone, Gap::evicted});
+  expiry.note = history::Note{id, *gone, static_cast<std::uint8_t>(Gap::evicted)};
+  return expiry;
+}
+
 std::vector<history::Expiry> Memory::too_old(std::span<const history::HourSummary> there,
                                              std::int64_t wall_now) {
   std::vector<history::Expiry> expiries;
   for (auto& [id, camera] : cameras_) {
-    if (camera.keep <= base::Duration::zero()) continue;
-    const history::Expiry expiry{id, hour_of(wall_now - nanoseconds(camera.keep))};
-    const auto is_before = [&](std::int64_t moment) { return hour_at(moment) < expiry.before_hour; };
-    const std::size_t gaps =
-        std::erase_if(camera.gaps, [&](const KnownGap& each) { return is_before(each.wall.to); });
-    if (gaps > 0 ||
-        std::any_of(there.begin(), there.end(), [&](const auto& each) { return is_over(each, expiry); }))
-      expiries.push_back(expiry);
+    if (!camera.keep) continue;
+    if (auto expiry = too_old(id, camera, kept_from(id, wall_now), there))
+      expiries.push_back(std::move(*expiry));
   }
   const history::HourSummary* before = nullptr;
   std::set<std::uint8_t> forms;
@@ -70,22 +89,30 @@ void Memory::make_room(std::vector<history::HourSummary> there, std::int64_t wal
     return std::any_of(aged.expiries.begin(), aged.expiries.end(),
                        [&](const history::Expiry& each) { return is_over(hour, each); });
   });
-  const std::vector<DiskBudget::Over> over = budget_.over(there, watched(), hour_of(wall_now));
-  std::map<history::HourKey, history::WallRange> gone;
-  for (const auto& [hour, is_new] : over) {
+  for (const auto& [hour, is_new] : budget_.over(there, watched(), hour_of(wall_now)))
     aged.expiries.push_back({hour.camera, hour.hour + 1, hour.form, hour.hour});
-    history::WallRange& wall = gone.try_emplace({hour.camera, hour.hour}, hour.wall).first->second;
-    wall = {std::min(wall.from, hour.wall.from), std::max(wall.to, hour.wall.to)};
+}
+
+/// An hour is missing once its last form goes; what all of a camera's expire by says it by itself.
+void Memory::note_gone(std::span<const history::HourSummary> there, const Aged& aged) {
+  for (auto hour = there.begin(); hour != there.end();) {
+    const auto next = std::find_if(hour, there.end(), [&](const history::HourSummary& each) {
+      return each.camera != hour->camera || each.hour != hour->hour;
+    });
+    std::optional<history::WallRange> wall;
+    bool goes = true;
+    for (auto form = hour; form != next; ++form) {
+      goes = goes && std::ranges::any_of(
+                         aged.expiries, [&](const auto& each) { return !each.note && is_over(*form, each); });
+      widen(wall, form->wall);
+    }
+    Camera* const camera = goes ? &find_camera(hour->camera) : nullptr;
+    const auto is_told = [&](const KnownGap& gap) {
+      return gap.why == Gap::evicted && gap.wall.from <= wall->from && wall->to <= gap.wall.to;
+    };
+    if (camera != nullptr && std::ranges::none_of(camera->gaps, is_told)) note(*camera, *wall, Gap::evicted);
+    hour = next;
   }
-  // An hour is missing once its last form goes.
-  const auto goes = [&](const history::HourSummary& hour) {
-    return std::any_of(over.begin(), over.end(), [&](const auto& each) { return each.hour == hour; });
-  };
-  for (const history::HourSummary& each : there)
-    if (gone.contains({each.camera, each.hour}) && !goes(each)) gone.erase({each.camera, each.hour});
-  for (const auto& [hour, is_new] : over)
-    if (const auto wall = gone.find({hour.camera, hour.hour}); is_new && wall != gone.end())
-      note(find_camera(hour.camera), wall->second, Gap::evicted);
 }
 
 void Memory::forget_erasures(std::int64_t wall_now, Aged& aged) {
@@ -118,17 +145,18 @@ void Memory::forget_erasures(std::int64_t wall_now, Aged& aged) {
 }
 
 Memory::Aged Memory::age(std::int64_t wall_now) {
-  std::vector<HostTier::Aged> keeps;
-  for (const auto& [id, camera] : cameras_)
-    if (camera.keep > base::Duration::zero()) keeps.push_back({id, wall_now - nanoseconds(camera.keep)});
-  host_.age(wall_now, keeps);
   Aged aged;
   std::vector<history::HourSummary> there;
   if (store_ != nullptr) there = store_->hours(std::nullopt);
   aged.expiries = too_old(there, wall_now);
   if (store_ == nullptr) aged.expiries.clear();
+  std::vector<HostTier::Aged> keeps;
+  for (const auto& [id, camera] : cameras_)
+    if (camera.keep) keeps.push_back({id, kept_from(id, wall_now)});
+  host_.age(wall_now, keeps);
   forget_erasures(wall_now, aged);
-  make_room(std::move(there), wall_now, aged);
+  make_room(there, wall_now, aged);
+  note_gone(there, aged);
   for (auto& [id, camera] : cameras_)
     for (const KnownGap& each : std::exchange(camera.unwritten, {}))
       if (store_ != nullptr) aged.notes.push_back({id, each.wall, static_cast<std::uint8_t>(each.why)});

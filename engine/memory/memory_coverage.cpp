@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/memory/hours.h"
+#include "engine/memory/kept.h"
 #include "engine/memory/memory.h"
 
 namespace vigil::memory {
@@ -16,7 +18,7 @@ std::vector<KnownGap> Memory::noted(const history::CameraId& camera, const histo
 }
 
 Coverage Memory::coverage(const history::CameraId& camera, const history::WallRange& wall,
-                          std::span<const std::uint64_t> damaged, std::optional<std::int64_t> now,
+                          std::int64_t wall_now, std::span<const std::uint64_t> damaged,
                           std::span<const std::uint64_t> keyless) const {
   std::vector<history::WallRange> there;
   std::vector<KnownGap> known;
@@ -28,18 +30,33 @@ Coverage Memory::coverage(const history::CameraId& camera, const history::WallRa
     if (std::ranges::find(keyless, number) == keyless.end()) return there.push_back(range);
     known.push_back({range, Gap::keyless});
   };
+  // What is older than it keeps is there no more, whatever still lies where it lay.
+  const std::int64_t from = kept_from(camera, wall_now);
+  const auto kept = [&](const history::PageInfo& info) {
+    const history::WallRange whole = history::wall_of(info);
+    const auto range = kept_wall(info, from);
+    if (!range || range->from > whole.from)
+      known.push_back({{whole.from, range ? range->from - 1 : whole.to}, Gap::evicted});
+    return range;
+  };
+  const bool goes_on = entry != cameras_.end() && entry->second.is_watched;
+  const std::int64_t comes = goes_on ? nanoseconds(entry->second.comes) : 0;
   // So that what lies just outside can say whether the camera went on.
-  const history::WallRange wider{wall.from - kJitter, wall.to + kJitter};
-  for (const HostTier::Page* page : host_.pages(camera, wider))
-    if (!is_known_damaged(page->info.number)) add(page->info.number, history::wall_of(page->info));
+  const history::WallRange wider{wall.from - kJitter - comes, wall.to + kJitter};
+  for (const HostTier::Page* page : host_.pages(camera, wider)) {
+    const auto range = kept(page->info);
+    if (range && !is_known_damaged(page->info.number)) add(page->info.number, *range);
+  }
   if (store_ != nullptr) {
     for (const PartQueue::OnItsWay& page : queue_->pages(camera, wider)) {
-      const history::WallRange range = history::wall_of(page.info);
-      if (entry == cameras_.end() || !is_erased(entry->second, range)) add(page_of(page.info.number), range);
+      if (entry != cameras_.end() && is_erased(entry->second, history::wall_of(page.info))) continue;
+      if (const auto range = kept(page.info)) add(page_of(page.info.number), *range);
     }
     for (const history::KeptPage& page : store_->pages(camera, wider)) {
-      const history::WallRange range = history::wall_of(page.info);
-      if (entry != cameras_.end() && is_erased(entry->second, range)) continue;
+      if (entry != cameras_.end() && is_erased(entry->second, history::wall_of(page.info))) continue;
+      const auto in_time = kept(page.info);
+      if (!in_time) continue;
+      const history::WallRange& range = *in_time;
       if (page.info.fingerprint != options_.fingerprint) {
         known.push_back({range, Gap::other_model});
       } else if (is_damaged(page) || is_known_damaged(page_of(page.info.number))) {
@@ -50,14 +67,6 @@ Coverage Memory::coverage(const history::CameraId& camera, const history::WallRa
     }
     for (const history::Erasure& erasure : store_->erasures())
       if (erasure.camera == camera) known.push_back({erasure.wall, Gap::erased});
-    // There was something before what is there, and it is gone.
-    std::int64_t first = std::numeric_limits<std::int64_t>::max();
-    std::uint64_t number = page_of(store_->last_page(camera)) + 1;
-    for (const history::HourSummary& each : store_->hours(camera)) {
-      first = std::min(first, each.wall.from);
-      number = std::min(number, page_of(each.first_page));
-    }
-    if (number > 1 && first > wall.from) known.push_back({{wall.from, first - 1}, Gap::evicted});
   }
   if (entry == cameras_.end()) {
     const std::vector<KnownGap> gaps = noted(camera, wall);
@@ -66,11 +75,18 @@ Coverage Memory::coverage(const history::CameraId& camera, const history::WallRa
     known.insert(known.end(), entry->second.gaps.begin(), entry->second.gaps.end());
     for (const Erased& each : entry->second.erased) known.push_back({each.wall, Gap::erased});
   }
-  if (now && entry != cameras_.end() && entry->second.is_watched) {
+  if (goes_on) {
     std::int64_t last = std::numeric_limits<std::int64_t>::min() / 2;
     for (const history::WallRange& each : there)
-      if (each.from <= *now) last = std::max(last, each.to);
-    if (last < *now && *now - last <= kJitter) there.push_back({last + 1, *now});
+      if (each.from <= wall_now) last = std::max(last, each.to);
+    if (last < wall_now && wall_now - last <= kJitter) {
+      there.push_back({last + 1, wall_now});
+    } else if (last < wall_now && wall_now - last <= comes + kJitter) {
+      // Of what is behind something that is known.
+      for (const KnownGap& each : known)
+        if (each.wall.from <= wall_now) last = std::max(last, each.wall.to);
+      if (last < wall_now) known.push_back({{last + 1, wall_now}, Gap::coming});
+    }
   }
   return cover(wall, there, known, kJitter);
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/memory/hours.h"
+#include "engine/memory/kept.h"
 #include "engine/memory/memory.h"
 
 namespace vigil::memory {
@@ -13,20 +14,35 @@ namespace {
 constexpr history::WallRange kAllTime{std::numeric_limits<std::int64_t>::min(),
                                       std::numeric_limits<std::int64_t>::max()};
 
-void widen(std::optional<history::WallRange>& wall, const history::WallRange& by) {
-  wall = wall ? history::WallRange{std::min(wall->from, by.from), std::max(wall->to, by.to)} : by;
-}
-
 }  // namespace
 
-std::vector<Memory::Summary> Memory::list() const {
+/// Of its pages, those that are kept; nothing: none is.
+std::optional<history::HourSummary> Memory::kept_of(const history::HourSummary& hour,
+                                                    std::int64_t from) const {
+  if (hour.wall.from >= from) return hour;
+  history::HourSummary kept = hour;
+  kept.pages = kept.bytes = 0;
+  std::optional<history::WallRange> wall;
+  if (hour.wall.to >= from)
+    for (const history::KeptPage& page : store_->pages(hour.camera, {from, hour.wall.to})) {
+      const auto in_time = kept_wall(page.info, from);
+      if (page.hour != hour.hour || page.info.form != hour.form || !in_time) continue;
+      ++kept.pages;
+      for (const history::KeptValue& value : page.values) kept.bytes += value.bytes;
+      widen(wall, *in_time);
+    }
+  if (!wall) return std::nullopt;
+  kept.wall = *wall;
+  return kept;
+}
+
+std::vector<Memory::Summary> Memory::list(std::int64_t wall_now) const {
   std::map<history::CameraId, std::vector<history::HourSummary>> disk;
   for (const auto& [id, camera] : cameras_) disk[id];
   if (store_ != nullptr)
-    for (history::HourSummary& each : store_->hours(std::nullopt)) {
-      std::vector<history::HourSummary>& hours = disk[each.camera];
-      hours.push_back(std::move(each));
-    }
+    for (const history::HourSummary& each : store_->hours(std::nullopt))
+      if (auto kept = kept_of(each, kept_from(each.camera, wall_now)))
+        disk[each.camera].push_back(std::move(*kept));
   std::vector<Summary> list;
   for (const auto& [id, hours] : disk) {
     Summary summary;
@@ -34,7 +50,7 @@ std::vector<Memory::Summary> Memory::list() const {
     const auto known = cameras_.find(id);
     if (known != cameras_.end()) {
       summary.is_watched = known->second.is_watched;
-      summary.keep = known->second.keep;
+      summary.keep = known->second.keep.value_or(base::Duration::zero());
     }
     std::map<std::uint32_t, std::uint64_t> pages;
     std::set<kv::Form> forms;
@@ -56,8 +72,11 @@ std::vector<Memory::Summary> Memory::list() const {
       if (number > last || !pages.contains(hour)) others.insert(number);
       widen(summary.wall, wall);
     };
+    const std::int64_t from = kept_from(id, wall_now);
     for (const HostTier::Page* page : host_.pages(id, kAllTime)) {
-      add(page->info.number, history::wall_of(page->info));
+      const auto wall = kept_wall(page->info, from);
+      if (!wall) continue;
+      add(page->info.number, *wall);
       for (const auto& [form, tokens] : page->forms) {
         forms.insert(form);
         summary.host_bytes += tokens.size;
@@ -65,9 +84,10 @@ std::vector<Memory::Summary> Memory::list() const {
     }
     if (queue_)
       for (const PartQueue::OnItsWay& page : queue_->pages(id, kAllTime)) {
-        const history::WallRange wall = history::wall_of(page.info);
-        if (known != cameras_.end() && is_erased(known->second, wall)) continue;
-        add(page_of(page.info.number), wall);
+        if (known != cameras_.end() && is_erased(known->second, history::wall_of(page.info))) continue;
+        const auto wall = kept_wall(page.info, from);
+        if (!wall) continue;
+        add(page_of(page.info.number), *wall);
         forms.insert(page.tokens.form);
       }
     summary.pages += others.size();

@@ -41,12 +41,21 @@ std::vector<SearchedPage> searched(const std::vector<Memory::Found>& pages) {
   for (const Memory::Found& page : pages) {
     SearchedPage& to = searched.emplace_back();
     const history::PageInfo& brief = has(page, kv::Form::sketch) ? *page.sketch : page.info;
-    for (std::size_t i = 0; i < page.info.patches.size(); ++i) {
+    for (std::size_t i = page.first_kept; i < page.info.patches.size(); ++i) {
       const history::PatchInfo& patch = page.info.patches[i];
       to.patches.push_back({patch.wall, patch.kept.count(), brief.patches[i].kept.count()});
     }
   }
   return searched;
+}
+
+/// Of pages, as they are: a search knows of none what is not kept.
+std::vector<Slice> in_pages(std::vector<Slice> slices, const std::vector<Memory::Found>& pages) {
+  for (Slice& slice : slices) {
+    slice.first += pages[slice.page].first_kept;
+    slice.last += pages[slice.page].first_kept;
+  }
+  return slices;
 }
 
 /// What a form of the page has: a sketch has few of its tokens.
@@ -76,7 +85,7 @@ void QuestionDesk::ask(std::uint64_t ticket, const PastAsking& asking) {
   const QuestionForm form = form_of(asking.question);
   session.answer.wanted = form.wanted;
   session.answer.about = asking.about.empty() ? form.about : asking.about;
-  session.pages = in_order(memory_.find(asking.camera, asking.wall));
+  session.pages = in_order(memory_.find(asking.camera, asking.wall, session.asked_wall));
   Search::Options search = options_.search;
   search.method = asking.method;
   search.finds_moment = form.wanted == Wanted::when;
@@ -146,7 +155,10 @@ void QuestionDesk::go_on(Sessions::iterator entry) {
     if (session.pending.empty() && session.jobs.empty()) {
       if (session.is_told) return finish(entry);
       session.done = 0;
-      for (Look& look : session.search->next()) session.pending.push_back(std::move(look));
+      for (Look& look : session.search->next()) {
+        look.slices = in_pages(std::move(look.slices), session.pages);
+        session.pending.push_back(std::move(look));
+      }
       session.round = session.pending.size();
       if (session.pending.empty()) {
         session.is_told = true;
@@ -385,8 +397,9 @@ std::optional<Look> QuestionDesk::words_of(const Session& session) const {
       session.answer.wanted == Wanted::words || (session.answer.wanted == Wanted::when && by_clusters);
   if (!wants || found.windows.empty() || found.verdict == Search::Verdict::no) return std::nullopt;
   const Search::Window& best = found.windows.front();
-  return Look{0,     best.slices, best.wall,
-              false, by_clusters, method == Method::rekv ? session.search->rekv_share() : 0};
+  return Look{0,           in_pages(best.slices, session.pages),
+              best.wall,   false,
+              by_clusters, method == Method::rekv ? session.search->rekv_share() : 0};
 }
 
 bool QuestionDesk::moves_together(const Session& session, const Look& look) const {
@@ -432,8 +445,8 @@ void QuestionDesk::finish(Sessions::iterator entry) {
   Session& session = entry->second;
   PastAnswer answer = std::move(session.answer);
   answer.found = session.search->result();
-  answer.coverage = memory_.coverage(session.asking.camera, session.asking.wall, session.damaged,
-                                     session.asked_wall, session.keyless);
+  answer.coverage = memory_.coverage(session.asking.camera, session.asking.wall, session.asked_wall,
+                                     session.damaged, session.keyless);
   answer.total = clock_.now() - session.asked;
   news_.answered.emplace_back(entry->first, std::move(answer));
   sessions_.erase(entry);

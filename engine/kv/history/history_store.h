@@ -148,19 +148,6 @@ struct Erasure {
   friend bool operator==(const Erasure&, const Erasure&) = default;
 };
 
-/// Hours of a camera before this one are over: all that is there, or pages of one form alone.
-struct Expiry {
-  CameraId camera;
-  std::uint32_t before_hour = 0;
-  std::optional<std::uint8_t> form = std::nullopt;
-  std::uint32_t from_hour = 0;
-
-  bool covers(std::uint32_t hour, std::uint8_t of_form) const {
-    return from_hour <= hour && hour < before_hour && (!form || *form == of_form);
-  }
-  friend bool operator==(const Expiry&, const Expiry&) = default;
-};
-
 /// Why nothing was kept of some time: a number that is the caller's to give a meaning.
 struct Note {
   CameraId camera;
@@ -168,6 +155,21 @@ struct Note {
   std::uint8_t why = 0;
 
   friend bool operator==(const Note&, const Note&) = default;
+};
+
+/// Hours of a camera before this one are over: all that is there, or pages of one form alone.
+struct Expiry {
+  CameraId camera;
+  std::uint32_t before_hour = 0;
+  std::optional<std::uint8_t> form = std::nullopt;
+  std::uint32_t from_hour = 0;
+  /// What is known of it from then on, in the place of its notes.
+  std::optional<Note> note = std::nullopt;
+
+  bool covers(std::uint32_t hour, std::uint8_t of_form) const {
+    return from_hour <= hour && hour < before_hour && (!form || *form == of_form);
+  }
+  friend bool operator==(const Expiry&, const Expiry&) = default;
 };
 
 /// Of a camera at most: those that end first are forgotten first.
@@ -213,7 +215,7 @@ class HistoryStore {
   virtual void forget_erasure(std::uint64_t id, std::optional<std::uint8_t> why) = 0;
 
   /// What these cover goes, and with the last part of an hour the key that it was encrypted by. Parts go
-  /// whole: one of several forms stays until all of them are over at once.
+  /// whole: one of several forms stays until all of them are over at once. Their notes come with that.
   virtual Removed retire(std::span<const Expiry> expiries) = 0;
 
   /// When it returns, these lie on the disk, together. Those of a reason that meet or follow one another

@@ -103,6 +103,7 @@ class MemoryHistoryStore final : public HistoryStore {
   }
 
   Removed retire(std::span<const Expiry> expiries) override {
+    check_notes(expiries);
     const std::lock_guard lock(mutex_);
     const auto is_over = [&](const CameraId& camera, const MemoryPage& page) {
       return std::any_of(expiries.begin(), expiries.end(), [&](const Expiry& each) {
@@ -110,6 +111,9 @@ class MemoryHistoryStore final : public HistoryStore {
       });
     };
     for (const Expiry& each : expiries) notes_[each.camera].cut(each);
+    for (const Expiry& each : expiries)
+      if (each.note) notes_[each.note->camera].add({each.note->wall, each.note->why});
+    cut_notes();
     std::set<std::uint64_t> stay;
     for (const auto& [camera, pages] : cameras_)
       for (const auto& [number, page] : pages)

@@ -21,6 +21,8 @@ void NoteChanges::cut(std::span<const Expiry> expiries) {
   for (const Expiry& each : expiries)
     if (!each.form && (notes_.contains(each.camera) || changed_.contains(each.camera)))
       of(each.camera).cut(each);
+  for (const Expiry& each : expiries)
+    if (each.note) of(each.note->camera).add({each.note->wall, each.note->why});
 }
 
 void NoteChanges::put(IndexBatch& batch, const std::optional<SecretKey>& master) const {

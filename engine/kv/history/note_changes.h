@@ -22,6 +22,7 @@ class NoteChanges {
   NoteList& of(const CameraId& camera);
   /// Nothing is noted of what these erase.
   void cut(const std::map<std::uint64_t, Erasure>& erasures);
+  /// Nor of hours that are over, but for what these leave.
   void cut(std::span<const Expiry> expiries);
 
   /// Rows of the cameras whose notes are other ones now.

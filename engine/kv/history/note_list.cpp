@@ -81,6 +81,11 @@ void check_notes(std::span<const Note> notes) {
       throw std::invalid_argument("history: a note of a range that ends before it begins");
 }
 
+void check_notes(std::span<const Expiry> expiries) {
+  for (const Expiry& each : expiries)
+    if (each.note) check_notes({&*each.note, 1});
+}
+
 std::vector<Note> notes_of(const CameraNotes& notes, const CameraId& camera, const WallRange& wall) {
   std::vector<Note> result;
   const auto of_camera = notes.find(camera);

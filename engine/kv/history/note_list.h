@@ -45,6 +45,8 @@ class NoteList {
 
 /// Throws std::invalid_argument for one whose range ends before it begins.
 void check_notes(std::span<const Note> notes);
+/// The same for those that these leave.
+void check_notes(std::span<const Expiry> expiries);
 
 using CameraNotes = std::map<CameraId, NoteList>;
 /// As HistoryStore::notes.

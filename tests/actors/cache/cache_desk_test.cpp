@@ -137,10 +137,12 @@ TEST_F(CacheDeskTest, CamerasComeAndGo) {
   see(kGate, 0, 80);
   desk->watch(watch_of_tenant("city", "gate", hours(48)));
   EXPECT_THAT(listed(), ElementsAre("city/gate watched 10"));
-  // From now on it is not to be remembered; what is there stays.
+  // From now on it is not to be remembered, nor is what is there.
   desk->watch(watch_of_tenant("city", "gate", hours(0)));
-  EXPECT_THAT(listed(), ElementsAre("city/gate 10"));
+  EXPECT_THAT(listed(), IsEmpty());
   desk->watch(watch_of_tenant("city", "gate"));
+  EXPECT_THAT(listed(), ElementsAre("city/gate watched 0")) << "what was on its way is gone";
+  see(kGate, 80, 160);
   EXPECT_THAT(listed(), ElementsAre("city/gate watched 10"));
   desk->end("gate");
   EXPECT_THAT(listed(), ElementsAre("city/gate 10"));
@@ -169,10 +171,81 @@ TEST_F(CacheDeskTest, OfAConfigurationOnlyCamerasThatWereSeenHereAreKept) {
   see(kGate, 0, 8);
   desk->end("gate");
   desk->keep(Keeps{{{kGate, hours(1)}, {history::CameraId{"city", "never"}, hours(1)}}});
-  const auto list = desk->memory().list();
+  const auto list = desk->memory().list(kBegin);
   ASSERT_EQ(list.size(), 1U);
   EXPECT_EQ(list[0].camera, kGate);
   EXPECT_EQ(list[0].keep, hours(1));
+}
+
+TEST_F(CacheDeskTest, NothingThatIsOlderThanItsCameraKeepsIsSentOrToldOf) {
+  desk->watch(watch_of_tenant("city", "gate"));
+  see(kGate, 0, 80);
+  // It is 200 s after the begin: what is older than 44 s of it goes, in the middle of a page.
+  desk->watch(watch_of_tenant("city", "gate", std::chrono::seconds(156)));
+  const std::uint64_t ticket = ask(question({"gate", {}}, "When did a car stop?"));
+  int sent = 0;
+  device = [&](const Recall& recall) {
+    EXPECT_EQ(shown(recall, 0, 44), 0);
+    sent += shown(recall, 44, 80);
+    return Recalled{recall.ticket, answer_of(6), "", false};
+  };
+  settle();
+  EXPECT_GE(sent, 36);
+  const json told = answer(ticket);
+  EXPECT_EQ(told.at("answer"), "2026-08-01T10:00:44.000Z");
+  EXPECT_EQ(told.at("evidence").at(0).at("from"), "2026-08-01T10:00:44.000Z");
+  EXPECT_EQ(told.at("coverage"), json::parse(R"({"share": 0.45, "gaps": [{"from": "2026-08-01T10:00:00.000Z",
+      "to": "2026-08-01T10:00:43.999Z", "why": "evicted"}]})"));
+  clock.advance(std::chrono::seconds(4));
+  const json list = answer(ask(PastList{})).at("cameras").at(0);
+  EXPECT_EQ(list.at("from"), "2026-08-01T10:00:48.000Z");
+  EXPECT_EQ(list.at("pages"), 4);
+}
+
+TEST_F(CacheDeskTest, QuestionsAboutWhatIsKeptNoMoreAreNotAnswered) {
+  has_device = false;
+  desk->watch(watch_of_tenant("city", "gate"));
+  see(kGate, 0, 80);
+  const auto outcome = [&](std::uint64_t ticket) {
+    hear();
+    std::vector<std::string> texts;
+    for (const PastReply& each : heard.replies)
+      if (each.ticket == ticket) texts.push_back(each.text);
+    return texts;
+  };
+  const std::uint64_t old = ask(question({"gate", {}}, "Was it?", from_begin(0, 40)));
+  const std::uint64_t later = ask(question({"gate", {}}, "Was it?", from_begin(56, 80)));
+  desk->watch(watch_of_tenant("city", "gate", std::chrono::seconds(156)));
+  EXPECT_THAT(outcome(old), ElementsAre("what it was about is not kept any more"));
+  EXPECT_THAT(outcome(later), IsEmpty());
+  // A fleet's configuration, of a camera that is read elsewhere.
+  desk->end("gate");
+  desk->keep(Keeps{{{kGate, hours(24)}}});
+  EXPECT_THAT(outcome(later), IsEmpty()) << "for longer";
+  desk->keep(Keeps{{{kGate, hours(0)}}});
+  EXPECT_THAT(outcome(later), ElementsAre("what it was about is not kept any more"));
+}
+
+TEST_F(CacheDeskTest, ACameraThatIsTurnedOffIsForgottenAtOnce) {
+  desk->watch(watch_of_tenant("city", "gate"));
+  see(kGate, 0, 80);
+  desk->memory().queue()->flush(std::nullopt);
+  settle();
+  desk->watch(watch_of_tenant("city", "yard"));
+  see(kYard, 0, 80);
+  heard.aged = {};
+  desk->watch(watch_of_tenant("city", "gate", hours(0)));
+  hear();
+  ASSERT_EQ(heard.aged.expiries.size(), 1U) << "it does not wait for the next time";
+  EXPECT_EQ(heard.aged.expiries[0].camera, kGate);
+  EXPECT_THAT(listed(), ElementsAre("city/yard watched 10"));
+  const json told = answer(ask(question({"gate", {}})));
+  EXPECT_TRUE(told.at("answer").is_null());
+  EXPECT_EQ(told.at("coverage").at("gaps").at(0).at("why"), "evicted");
+  writing->retire(heard.aged.expiries);
+  heard.wakes_writer = true;
+  settle();
+  EXPECT_THAT(store.pages(kGate, from_begin(0, 80)), IsEmpty());
 }
 
 TEST_F(CacheDeskTest, WhatIsTooOldGoesFromTimeToTime) {

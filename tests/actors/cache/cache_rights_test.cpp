@@ -140,5 +140,18 @@ TEST_F(CacheRightsTest, AnErasureOfAFleetHoldsForACameraThatComesLater) {
   EXPECT_THAT(held, ElementsAre("lane"));
 }
 
+// "Unknown" is "done" to the registry: what a restart would not know is neither.
+TEST_F(CacheRightsTest, AnErasureOfAFleetThatTheDiskDoesNotTakeIsNotDone) {
+  const PastErasure erasure{{"lane", "city"}, from_begin(0, 40)};
+  store.fails = true;
+  const PastReply refused = last_word(ask(erasure));
+  EXPECT_EQ(refused.outcome, PastOutcome::unavailable);
+  EXPECT_FALSE(refused.is_unknown);
+  EXPECT_EQ(refused.text, "the disk does not take that it is erased: the disk is full");
+  store.fails = false;
+  EXPECT_TRUE(last_word(ask(erasure)).is_unknown);
+  EXPECT_EQ(store.erasures().size(), 1U) << "given again, it is there";
+}
+
 }  // namespace
 }  // namespace vigil::actors

@@ -146,6 +146,47 @@ TEST_F(PresentTest, WhatIsErasedMeanwhileIsNotTold) {
   EXPECT_EQ(answer(ticket).at("coverage").at("share"), 0);
 }
 
+TEST_F(PresentTest, AnErasureEndsThePageThatIsBeingGathered) {
+  clock.jump(-104500ms);
+  const auto erase = [&](std::int64_t to) { return ask(PastErasure{{"gate", "city"}, from_begin(0, to)}); };
+  erase(80);
+  EXPECT_THAT(unshown, IsEmpty()) << "all of it has come";
+  erase(100);
+  ASSERT_THAT(unshown, SizeIs(1));
+  EXPECT_EQ(unshown[0].camera, "gate");
+  EXPECT_EQ(desk->open_questions(), 0U) << "nobody waits for it";
+  see(kGate, 80, 96);
+  show();
+  see(kGate, 96, 104);
+  clock.advance(8s);
+  const std::uint64_t ticket = ask_until(103);
+  EXPECT_TRUE(is_answered(ticket));
+  EXPECT_EQ(answer(ticket).at("coverage").at("gaps").size(), 1U) << "what came next is there";
+  EXPECT_EQ(answer(ticket).at("coverage").at("gaps").at(0).at("why"), "erased");
+  EXPECT_EQ(answer(ticket).at("coverage").at("gaps").at(0).at("to"), "2026-08-01T10:01:35.999Z");
+  desk->end("gate");
+  erase(104);
+  EXPECT_THAT(unshown, IsEmpty()) << "nothing of it is being gathered";
+}
+
+TEST_F(PresentTest, WhatHasNoKeysBeforeTheNextWindowIsComing) {
+  auto watch = std::make_shared<WatchSettings>(*watch_of_tenant("city", "gate"));
+  watch->window.stride = 30s;
+  desk->watch(watch);
+  clock.jump(-91s);
+  const auto gap = [&](std::int64_t second) {
+    const std::uint64_t ticket = ask_until(second);
+    show();
+    EXPECT_TRUE(is_answered(ticket));
+    return answer(ticket).at("coverage").at("gaps").at(0).at("why").get<std::string>();
+  };
+  EXPECT_EQ(gap(109), "coming");
+  clock.advance(3s);
+  EXPECT_EQ(gap(112), "coming");
+  clock.advance(2s);
+  EXPECT_EQ(gap(114), "down") << "a stride ago it would have come";
+}
+
 TEST_F(PresentTest, ALittleBeforeNowIsNotMissingOfACameraThatIsWatched) {
   clock.jump(-118s);
   see(kGate, 80, 80);

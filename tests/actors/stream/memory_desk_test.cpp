@@ -205,6 +205,9 @@ TEST_F(MemoryDeskTest, TellsWhetherAWatchIsNews) {
   EXPECT_TRUE(past->watch(remembered_watch(hours(25))));
   EXPECT_TRUE(past->watch(remembered_watch(hours(25), "south")));
   EXPECT_TRUE(past->watch(remembered_watch(hours(25), "south", "yard")));
+  WatchSettings seldom = *remembered_watch(hours(25), "south", "yard");
+  seldom.window.stride *= 2;
+  EXPECT_TRUE(past->watch(std::make_shared<WatchSettings>(seldom))) << "it says when pages come";
   past->end("gate");
   EXPECT_TRUE(past->watch(remembered_watch(hours(25), "south")));
 }

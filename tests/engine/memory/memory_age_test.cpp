@@ -38,6 +38,7 @@ struct MemoryAgeTest : ::testing::Test {
   std::unique_ptr<history::HistoryStore> store = history::make_memory_history_store();
   Memory::Options options;
   std::unique_ptr<Memory> remembered;
+  std::int64_t now = kNoon;
 
   MemoryAgeTest() {
     options.disk = {{Form::int4, hours(4)}, {Form::embeddings, hours(8)}};
@@ -63,7 +64,8 @@ struct MemoryAgeTest : ::testing::Test {
   }
   /// As whoever writes does it; what was said to go.
   Memory::Aged age(double at) {
-    Memory::Aged aged = remembered->age(kNoon + static_cast<std::int64_t>(at * 60e9));
+    now = kNoon + static_cast<std::int64_t>(at * 60e9);
+    Memory::Aged aged = remembered->age(now);
     store->retire(aged.expiries);
     for (const std::uint64_t each : aged.forgotten)
       store->forget_erasure(each, static_cast<std::uint8_t>(Gap::erased));
@@ -83,7 +85,7 @@ struct MemoryAgeTest : ::testing::Test {
     return lines;
   }
   std::vector<KnownGap> gaps(double from, double to) const {
-    return remembered->coverage(kHall, between(from, to)).gaps;
+    return remembered->coverage(kHall, between(from, to), now).gaps;
   }
 };
 
@@ -217,9 +219,10 @@ TEST_F(MemoryAgeTest, WhyNothingWasKeptOutlivesARestart) {
               ElementsAre(history::Note{kHall, between(20, 29), static_cast<std::uint8_t>(Gap::keyless)}));
   // They go with their time: a whole hour that the camera does not keep.
   age(24 * 60 + 59);
-  EXPECT_EQ(store->notes(kHall, between(0, 60)).size(), 2U);
+  EXPECT_EQ(store->notes(kHall, between(0, 60)).size(), 3U) << "and that its forms are over";
   age(25 * 60);
-  EXPECT_THAT(store->notes(kHall, between(0, 60)), IsEmpty());
+  const history::Note over{kHall, between(0, 40), static_cast<std::uint8_t>(Gap::evicted)};
+  EXPECT_THAT(store->notes(kHall, between(0, 60)), ElementsAre(over)) << "all of it is one then";
   EXPECT_EQ(gaps(10, 20), (std::vector<KnownGap>{{between(10, 20), Gap::evicted}}));
 }
 
@@ -269,8 +272,8 @@ TEST_F(MemoryAgeTest, AnErasureWithoutAnEndMeansWhatWasSeenByThen) {
   ASSERT_EQ(store->erasures().size(), 1U);
   EXPECT_EQ(store->erasures()[0].wall.to, kNoon + 60 * kMinute);
   see(kHall, 70, 80);
-  EXPECT_EQ(remembered->find(kHall, between(65, 90)).size(), 1U) << "what came later is kept";
-  EXPECT_EQ(remembered->find(kHall, between(0, 65)).size(), 3U);
+  EXPECT_EQ(remembered->find(kHall, between(65, 90), now).size(), 1U) << "what came later is kept";
+  EXPECT_EQ(remembered->find(kHall, between(0, 65), now).size(), 3U);
   EXPECT_EQ(remembered->erase(kHall, {kNoon + 90 * kMinute, INT64_MAX}, kNoon + 80 * kMinute), 0U);
   EXPECT_EQ(store->erasures().size(), 1U) << "nothing of it was seen";
 }

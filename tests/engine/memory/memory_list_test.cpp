@@ -20,6 +20,8 @@ using testing::kSecond;
 
 const history::CameraId kYard{"city", "yard"}, kDoor{"village", "door"}, kRoof{"city", "roof"};
 constexpr std::size_t kPage = 100;
+/// All of it was seen by then.
+constexpr std::int64_t kNow = kNoon + 3 * 3600 * kSecond;
 
 struct MemoryListTest : ::testing::Test {
   kernels::HostMemory memory{kernels::Stream::cpu(1), std::uint64_t{1} << 26U};
@@ -52,12 +54,12 @@ struct MemoryListTest : ::testing::Test {
 };
 
 TEST_F(MemoryListTest, NothingIsListedOfNobody) {
-  EXPECT_TRUE(remembered->list().empty());
+  EXPECT_TRUE(remembered->list(kNow).empty());
   begin(false);
-  EXPECT_TRUE(remembered->list().empty());
+  EXPECT_TRUE(remembered->list(kNow).empty());
   remembered->watch(kYard, hours(24));
   remembered->leave(kYard);
-  EXPECT_TRUE(remembered->list().empty()) << "neither watched, nor has it pages";
+  EXPECT_TRUE(remembered->list(kNow).empty()) << "neither watched, nor has it pages";
 }
 
 TEST_F(MemoryListTest, CamerasThatAreWatchedOrHavePagesAreListedByTenantAndName) {
@@ -67,7 +69,7 @@ TEST_F(MemoryListTest, CamerasThatAreWatchedOrHavePagesAreListedByTenantAndName)
   remembered->leave(kRoof);
   for (const int second : {10, 20, 30, 40}) take(kYard, second);
   write();
-  const std::vector<Memory::Summary> list = remembered->list();
+  const std::vector<Memory::Summary> list = remembered->list(kNow);
   ASSERT_EQ(list.size(), 2U);
   EXPECT_EQ(list[0].camera, kYard);
   EXPECT_TRUE(list[0].is_watched);
@@ -92,7 +94,7 @@ TEST_F(MemoryListTest, TheNextProcessListsWhatTheDiskHas) {
   write();
   take(kYard, 30);
   begin(true);
-  const std::vector<Memory::Summary> list = remembered->list();
+  const std::vector<Memory::Summary> list = remembered->list(kNow);
   ASSERT_EQ(list.size(), 1U);
   EXPECT_EQ(list[0].camera, kYard);
   EXPECT_FALSE(list[0].is_watched);
@@ -114,7 +116,7 @@ TEST_F(MemoryListTest, WhatTheDiskDidNotEraseIsNotListed) {
   write();
   failing.fails = true;
   EXPECT_THROW(remembered->erase(kYard, {0, kNoon + 15 * kSecond}, kNoon * 2), history::HistoryError);
-  const Memory::Summary left = remembered->list().front();
+  const Memory::Summary left = remembered->list(kNow).front();
   EXPECT_EQ(left.pages, 1U);
   EXPECT_EQ(left.disk_bytes, 2 * kPage);
   EXPECT_EQ(left.wall, (history::WallRange{kNoon + 3610 * kSecond, kNoon + 3620 * kSecond - 1}));
@@ -128,8 +130,8 @@ TEST_F(MemoryListTest, PagesOfTheHostAloneAreListed) {
   write();
   const history::Expiry over[] = {{kYard, static_cast<std::uint32_t>(kNoon / (3600 * kSecond)) + 1}};
   store->retire(over);
-  EXPECT_EQ(remembered->list().front().pages, 2U);
-  EXPECT_EQ(remembered->list().front().disk_bytes, 2 * kPage);
+  EXPECT_EQ(remembered->list(kNow).front().pages, 2U);
+  EXPECT_EQ(remembered->list(kNow).front().disk_bytes, 2 * kPage);
 }
 
 TEST_F(MemoryListTest, WhatIsErasedIsNotListed) {
@@ -137,16 +139,16 @@ TEST_F(MemoryListTest, WhatIsErasedIsNotListed) {
   for (const int second : {10, 20, 30}) take(kYard, second);
   write();
   remembered->erase(kYard, {kNoon + 35 * kSecond, kNoon + 100 * kSecond}, kNoon + 200 * kSecond);
-  ASSERT_EQ(remembered->list().size(), 1U);
-  const Memory::Summary left = remembered->list().front();
+  ASSERT_EQ(remembered->list(kNow).size(), 1U);
+  const Memory::Summary left = remembered->list(kNow).front();
   EXPECT_EQ(left.pages, 2U);
   EXPECT_EQ(left.host_bytes, 2 * kPage);
   EXPECT_EQ(left.disk_bytes, 4 * kPage);
   EXPECT_EQ(left.wall, (history::WallRange{kNoon + 10 * kSecond, kNoon + 30 * kSecond - 1}));
   remembered->erase(kYard, {0, kNoon * 2}, kNoon + 200 * kSecond);
-  EXPECT_EQ(remembered->list().front().pages, 0U);
+  EXPECT_EQ(remembered->list(kNow).front().pages, 0U);
   remembered->leave(kYard);
-  EXPECT_TRUE(remembered->list().empty());
+  EXPECT_TRUE(remembered->list(kNow).empty());
 }
 
 }  // namespace

@@ -139,6 +139,36 @@ TEST_P(HistoryFaults, AnErasureThatFailsCanBeAskedAgain) {
   }
 }
 
+// A full disk: what `erase` refused is not promised, and what it returned for is, whatever the disk does
+// next.
+TEST_P(HistoryFaults, AnErasureIsOnTheDiskWhenItReturnsAndRefusedWhereItCannotBe) {
+  const WallRange wall{kBegin + 25 * kSecond, kBegin + 35 * kSecond};
+  auto store = open();
+  store->put(part_of(kGate, kFirstHour, 0, 1, 6).part);
+  fails_after(0, ENOSPC);
+  try {
+    store->erase(kGate, wall);
+    ADD_FAILURE();
+  } catch (const HistoryError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(std::generic_category().message(ENOSPC)));
+  }
+  works();
+  store.reset();
+  store = open();
+  EXPECT_TRUE(is_whole(*store, kGate, 3, 0));
+  EXPECT_THAT(store->erasures(), IsEmpty());
+  store->erase(kGate, wall);
+  fails_after(0, ENOSPC);
+  EXPECT_THROW(store->finish_erasures(), HistoryError);
+  EXPECT_EQ(missing(*store, kGate, 3), Missing::absent);
+  store.reset();
+  works();
+  store = open();
+  EXPECT_EQ(missing(*store, kGate, 3), Missing::absent);
+  ASSERT_THAT(store->erasures(), SizeIs(1));
+  EXPECT_TRUE(store->erasures()[0].finished) << "the next start ends what was begun";
+}
+
 TEST_P(HistoryFaults, NotesCountTogetherOrNotAtAll) {
   bool failed = true;
   for (long call = 0; failed; ++call) {

@@ -129,6 +129,25 @@ TEST_P(HistoryNotes, GoWithTheirHours) {
   EXPECT_THAT(store_->notes(kGate, kEverything), IsEmpty());
 }
 
+TEST_P(HistoryNotes, AnExpiryLeavesWhatItSays) {
+  note(kGate, kFirst, kFirst + 100, 2);
+  const Expiry over[] = {
+      {kGate, kFirstHour + 1, std::nullopt, 0, Note{kGate, {kFirst - 50, kFirst + 200}, 1}}};
+  for (int time = 0; time < 2; ++time) {
+    store_->retire(over);
+    start_again();
+    EXPECT_THAT(store_->notes(kGate, kEverything), ElementsAre(Note{kGate, {kFirst - 50, kFirst + 200}, 1}))
+        << "once, and again";
+  }
+  // What is erased is not told, nor by what is over.
+  store_->erase(kGate, {kFirst, kFirst + 300});
+  store_->retire(over);
+  start_again();
+  EXPECT_THAT(store_->notes(kGate, kEverything), ElementsAre(Note{kGate, {kFirst - 50, kFirst - 1}, 1}));
+  const Expiry senseless[] = {{kGate, kFirstHour + 1, std::nullopt, 0, Note{kGate, {9, 8}, 1}}};
+  EXPECT_THROW(store_->retire(senseless), std::invalid_argument);
+}
+
 TEST_P(HistoryNotes, AnOlderFolderOpensAndIsNewFromThenOn) {
   if (GetParam() == "memory"s) GTEST_SKIP() << "it has no folder";
   store_->put(part_of(kGate, kFirstHour, 0, 1, 2).part);
