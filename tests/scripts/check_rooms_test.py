@@ -138,6 +138,16 @@ class CheckRooms(unittest.TestCase):
                              ("engine/model/m.cpp", "engine/model/vision/vision_tower.h")):
             self.assertEqual(self.check(**{path: f'#include "{header}"\n'}), (0, ""))
 
+    def test_keeps_rules_apart_from_devices_actors_and_threads(self):
+        for header in ("kernels/device/device.h", "config/settings.h", "engine/kv/book.h", "engine/model/language/decoder.h",
+                       "engine/run/passes.h"):
+            self.rejects("engine/speculate/s.cpp", f'#include "{header}"\n', 1, "engine/speculate -> ", "rules alone")
+        for header in ("thread", "mutex", "atomic", "condition_variable", "future", "pthread.h"):
+            self.rejects("engine/speculate/s.h", f"#include <{header}>\n", 1, f"<{header}>", "no threads")
+        self.rejects("engine/speculate/s.h", "#include <caf/all.hpp>\n", 1, "CAF")
+        for header in ("base/fnv1a.h", "engine/model/language/sampler.h", "engine/speculate/verify.h"):
+            self.assertEqual(self.check(**{"engine/speculate/s.cpp": f'#include "{header}"\n#include <vector>\n'}), (0, ""))
+
     def test_rejects_a_folder_that_knows_one_inside_it_which_knows_it(self):
         self.rejects("config/settings.cpp", '#include "config/file/load.h"\n', 1, "config -> config/file", "only go down")
         self.rejects("engine/model/m.cpp", '#include "engine/model/verify/verify.h"\n', 1, "engine/model -> engine/model/verify")
