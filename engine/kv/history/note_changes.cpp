@@ -17,12 +17,14 @@ void NoteChanges::cut(const std::map<std::uint64_t, Erasure>& erasures) {
       of(erasure.camera).cut(erasure.wall);
 }
 
-void NoteChanges::cut(std::span<const Expiry> expiries) {
+void NoteChanges::cut(std::span<const Expiry> expiries, const std::map<std::uint64_t, Erasure>& erasures) {
+  check_notes(expiries);
   for (const Expiry& each : expiries)
     if (!each.form && (notes_.contains(each.camera) || changed_.contains(each.camera)))
       of(each.camera).cut(each);
   for (const Expiry& each : expiries)
     if (each.note) of(each.note->camera).add({each.note->wall, each.note->why});
+  cut(erasures);
 }
 
 void NoteChanges::put(IndexBatch& batch, const std::optional<SecretKey>& master) const {

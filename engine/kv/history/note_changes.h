@@ -22,8 +22,9 @@ class NoteChanges {
   NoteList& of(const CameraId& camera);
   /// Nothing is noted of what these erase.
   void cut(const std::map<std::uint64_t, Erasure>& erasures);
-  /// Nor of hours that are over, but for what these leave.
-  void cut(std::span<const Expiry> expiries);
+  /// Nor of hours that are over, but for what these leave, unless that was erased. Throws
+  /// std::invalid_argument for what they leave if its range ends before it begins.
+  void cut(std::span<const Expiry> expiries, const std::map<std::uint64_t, Erasure>& erasures);
 
   /// Rows of the cameras whose notes are other ones now.
   void put(IndexBatch& batch, const std::optional<SecretKey>& master) const;

@@ -105,7 +105,6 @@ class RocksdbHistoryStore final : public HistoryStore {
   }
 
   Removed retire(std::span<const Expiry> expiries) override {
-    check_notes(expiries);
     return changing([&] {
       Removed removed;
       IndexBatch batch(*index_);
@@ -119,8 +118,7 @@ class RocksdbHistoryStore final : public HistoryStore {
       const std::vector<HourKey> hours = state_.catalog.hours_without(gone);
       for (const HourKey& hour : hours) batch.remove_key(hour);
       NoteChanges notes(state_.notes);
-      notes.cut(expiries);
-      notes.cut(state_.catalog.erasures());
+      notes.cut(expiries, state_.catalog.erasures());
       notes.put(batch, options_.master);
       if (batch.empty()) return removed;
       write(batch);
