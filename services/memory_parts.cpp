@@ -9,6 +9,7 @@
 #include <caf/send.hpp>
 
 #include "actors/cache/cache_actor.h"
+#include "actors/cache/keeps.h"
 #include "engine/kv/history/cipher.h"
 #include "engine/kv/history/page_info.h"
 #include "engine/model/families/prompt.h"
@@ -88,6 +89,11 @@ MemoryParts::Running::Running(MemoryParts& parts, caf::actor_system& system, con
                                                                    .board = parts.board_,
                                                                    .logger = parts.logger_,
                                                                    .options = std::move(options)});
+}
+
+void MemoryParts::Running::keep(const config::Settings& settings) const {
+  if (access_.cache)
+    caf::anon_send(access_.cache, std::make_shared<const actors::Keeps>(actors::keeps_of(settings)));
 }
 
 MemoryParts::Running::~Running() {

@@ -59,6 +59,10 @@ class MemoryParts {
     /// Without a cache, if nothing is remembered.
     const actors::CacheAccess& access() const { return access_; }
 
+    /// So long this configuration's cameras are remembered from now on: also those that are off, and before
+    /// any is watched.
+    void keep(const config::Settings& settings) const;
+
    private:
     actors::CacheAccess access_;
   };

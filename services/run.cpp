@@ -75,8 +75,9 @@ config::Settings load_settings(const RunArguments& arguments, std::vector<std::s
 
 /// The pipeline, until it ends: watches and follows the configuration. `watching`: what is said when it does.
 int run_pipeline(caf::actor_system& system, actors::PipelineDeps pipeline, const std::string& watching,
-                 const config::Settings& settings, const RunArguments& arguments, cluster::FileWatch& watch,
-                 Ending& ending, spdlog::logger& logger, Announcer& announcer) {
+                 const MemoryParts::Running& remembering, const config::Settings& settings,
+                 const RunArguments& arguments, cluster::FileWatch& watch, Ending& ending,
+                 spdlog::logger& logger, Announcer& announcer) {
   actors::Metrics& metrics = pipeline.metrics;
   // Before the first line of a camera.
   announcer.info(watching);
@@ -95,6 +96,7 @@ int run_pipeline(caf::actor_system& system, actors::PipelineDeps pipeline, const
     reload.emplace(
         config::Reloader(settings, load), watch, metrics, logger, [&](const config::Settings& changed) {
           logger.set_level(log_level(changed.log));
+          remembering.keep(changed);
           caf::anon_send(supervisor, actors::reload_atom_v, actors::CameraList{cameras_of(changed)});
         });
   }
@@ -160,32 +162,35 @@ int run_as(const config::Settings& settings, const RunArguments& arguments, clus
                                (server.url().empty() ? "" : ", metrics on " + server.url());
   try {
     std::optional<MemoryParts::Running> remembering(std::in_place, memory, system, events.clips());
+    // Before anybody asks.
+    remembering->keep(settings);
     std::optional<TakingAsks> asks(std::in_place, settings.asks, remembering->access().cache, system, clock,
                                    *logger, metrics);
-    const int code = run_pipeline(system,
-                                  actors::PipelineDeps{.cameras = cameras,
-                                                       .once = arguments.once,
-                                                       .grace = settings.shutdown_grace,
-                                                       .name = name,
-                                                       .retention = settings.alerts.retention,
-                                                       .model_id = folder->name(),
-                                                       .open = media::VideoReader::open,
-                                                       .reach = make_reach,
-                                                       .dial = dial,
-                                                       .shape = frame_shape(*folder),
-                                                       .devices = std::move(devices),
-                                                       .outbox = events.outbox(),
-                                                       .publisher = events.publisher(),
-                                                       .metrics = metrics,
-                                                       .board = board,
-                                                       .clock = clock,
-                                                       .logger = *logger,
-                                                       .seed = std::random_device{}(),
-                                                       .threads = actors::Threads::own,
-                                                       .evidence = events.evidence(),
-                                                       .remembers = remembering->access().cache != nullptr,
-                                                       .cache = remembering->access()},
-                                  watching, settings, arguments, watch, ending, *logger, announcer);
+    const int code =
+        run_pipeline(system,
+                     actors::PipelineDeps{.cameras = cameras,
+                                          .once = arguments.once,
+                                          .grace = settings.shutdown_grace,
+                                          .name = name,
+                                          .retention = settings.alerts.retention,
+                                          .model_id = folder->name(),
+                                          .open = media::VideoReader::open,
+                                          .reach = make_reach,
+                                          .dial = dial,
+                                          .shape = frame_shape(*folder),
+                                          .devices = std::move(devices),
+                                          .outbox = events.outbox(),
+                                          .publisher = events.publisher(),
+                                          .metrics = metrics,
+                                          .board = board,
+                                          .clock = clock,
+                                          .logger = *logger,
+                                          .seed = std::random_device{}(),
+                                          .threads = actors::Threads::own,
+                                          .evidence = events.evidence(),
+                                          .remembers = remembering->access().cache != nullptr,
+                                          .cache = remembering->access()},
+                     watching, *remembering, settings, arguments, watch, ending, *logger, announcer);
     // What devices have given it last is written.
     asks.reset();
     remembering.reset();

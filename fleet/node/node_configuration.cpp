@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "actors/cache/keeps.h"
 #include "actors/messages/remembered.h"
 #include "cluster/membership/config_texts.h"
 #include "config/running/changes.h"
@@ -132,10 +133,7 @@ void node_state::apply(const cluster::FleetConfig& config) {
 
 void node_state::tell_keeps(const config::Settings& settings) {
   if (!deps->cache) return;
-  actors::Keeps keeps;
-  for (const config::CameraSettings& camera : settings.cameras)
-    keeps.cameras.emplace(history::CameraId{camera.tenant(), camera.name}, camera.stream.keep);
-  self->send(deps->cache, std::make_shared<const actors::Keeps>(std::move(keeps)));
+  self->send(deps->cache, std::make_shared<const actors::Keeps>(actors::keeps_of(settings)));
 }
 
 void node_state::look_at_configuration() {
