@@ -6,10 +6,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "actors/alerts/outbox.h"
 #include "tests/actors/evidence_files.h"
@@ -333,22 +331,6 @@ TEST_F(Store, AFolderThatCannotBeIsToldAndNotThrown) {
   EXPECT_EQ(store.failure(), "evidence.dir: " + folder_.string() + ": cannot make the folder: File exists");
   EXPECT_THROW(store.prepare("gate/x.mp4"), EvidenceError);
   EXPECT_EQ(store.shown(folder_.string() + "/gate/x.mp4: full"), "gate/x.mp4: full");
-}
-
-TEST_F(Store, AFolderThatCannotBeWrittenIsToldAtTheStart) {
-  constexpr uid_t kSomebody = 65534;
-  fs::create_directories(folder_);
-  ASSERT_EQ(::chmod(folder_.c_str(), 0500), 0);
-  // Root is kept from nothing.
-  if (::geteuid() == 0) {
-    for (fs::path path = folder_; path != folder_.parent_path().parent_path(); path = path.parent_path())
-      ASSERT_EQ(::chown(path.c_str(), kSomebody, kSomebody), 0);
-    ::setfsuid(kSomebody);
-  }
-  const std::string failure = open().failure();
-  ::setfsuid(::geteuid());
-  ASSERT_EQ(::chmod(folder_.c_str(), 0700), 0);
-  EXPECT_EQ(failure, "evidence.dir: " + folder_.string() + ": cannot be written: Permission denied");
 }
 
 /// On a disk that others fill.

@@ -338,6 +338,20 @@ TEST_F(Desk, AFileThatMayNotLastIsNotLeftUncounted) {
   EXPECT_EQ(store_.bytes(), 0U);
 }
 
+TEST_F(Desk, AFolderThatCannotBeWrittenIsToldAtTheStart) {
+  constexpr uid_t kSomebody = 65534;
+  ASSERT_EQ(::chmod(folder_.c_str(), 0500), 0);
+  if (::geteuid() == 0) {
+    for (fs::path path = folder_; path != folder_.parent_path().parent_path(); path = path.parent_path())
+      ASSERT_EQ(::chown(path.c_str(), kSomebody, kSomebody), 0);
+    ::setfsuid(kSomebody);
+  }
+  const std::string failure = EvidenceStore({.dir = folder_}, retention_clock_).failure();
+  ::setfsuid(::geteuid());
+  ASSERT_EQ(::chmod(folder_.c_str(), 0700), 0);
+  EXPECT_EQ(failure, "evidence.dir: " + folder_.string() + ": cannot be written: Permission denied");
+}
+
 TEST_F(Desk, OnADiskThatIsNearlyFullAClipFailsAndSaysSo) {
   std::uintmax_t free = (64 << 20) + 1000;
   EvidenceStore store({.dir = folder_, .free_bytes = [&free] { return std::optional(free); }},
