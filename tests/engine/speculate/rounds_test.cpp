@@ -4,8 +4,6 @@
 #include <cmath>
 #include <map>
 #include <random>
-#include <sstream>
-#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -114,6 +112,18 @@ TEST(Rounds, ADrafterThatRestedIsToldWhatItMissed) {
     EXPECT_EQ(rounds.behind(), 0U);
     EXPECT_THAT(rounds.set_plan({0, 0}), ElementsAre(DraftOn{5, 3}));
   }
+}
+
+TEST(Rounds, ADrafterThatIsSlowerThanTheTargetIsToldWhatWasSaid) {
+  Rounds rounds(Method::automatic, {3, 0}, {4, 10});
+  EXPECT_THAT(rounds.start(), ElementsAre(DraftOn{1, 7}));
+  rounds.target_ready();
+  EXPECT_THAT(rounds.verified(2, Tokens{5}), ElementsAre(DraftOn{1, 4}));
+  EXPECT_THAT(rounds.target_ready(), ElementsAre(VerifyDrafts{3, 1, {}, Mode::conservative}));
+  EXPECT_THAT(rounds.verified(3, Tokens{6}), ElementsAre(DraftOn{1, 5}));
+  EXPECT_EQ(rounds.behind(), 2U);
+  // Its first draft was right, and the second one is known by now.
+  EXPECT_THAT(rounds.drafted(1, Tokens{5}), ElementsAre(Cut{4, 1, {6}}, DraftOn{4, 5}));
 }
 
 TEST(Rounds, RefusesWhatNobodyAskedFor) {
@@ -382,17 +392,22 @@ class Interleavings {
   }
 
   bool was_here(const World& world) {
-    std::ostringstream key;
-    for (const std::int32_t token : world.drafter.has) key << token << ',';
-    key << '|' << world.drafter.until << ',' << world.drafter.round << '|';
+    std::vector<std::uint64_t> key = {world.drafter.until,
+                                      world.drafter.round,
+                                      world.to_drafter.size(),
+                                      world.from_drafter.size(),
+                                      world.is_ready ? 1U : 0U,
+                                      static_cast<std::uint64_t>(world.trouble_left),
+                                      world.pass ? world.pass->round : 0};
     for (const Action& action : world.to_drafter) {
-      if (const auto* cut = std::get_if<Cut>(&action)) key << 'c' << cut->round << ',' << cut->at;
-      if (const auto* on = std::get_if<DraftOn>(&action)) key << 'd' << on->round << ',' << on->until;
+      if (const auto* cut = std::get_if<Cut>(&action)) key.insert(key.end(), {1, cut->round, cut->at});
+      if (const auto* on = std::get_if<DraftOn>(&action)) key.insert(key.end(), {2, on->round, on->until});
     }
-    key << '|';
-    for (const auto& [round, token] : world.from_drafter) key << round << ',' << token << ';';
-    key << '|' << world.is_ready << world.trouble_left << (world.pass ? world.pass->round : 0);
-    std::vector<Rounds>& with = seen_[key.str()];
+    for (const auto& one : world.from_drafter) {
+      key.insert(key.end(), {one.first, static_cast<std::uint64_t>(one.second)});
+    }
+    for (const std::int32_t token : world.drafter.has) key.push_back(static_cast<std::uint64_t>(token));
+    std::vector<Rounds>& with = seen_[key];
     for (const Rounds& rounds : with)
       if (rounds == world.rounds) return true;
     with.push_back(world.rounds);
@@ -404,7 +419,7 @@ class Interleavings {
   Trouble trouble_;
   std::size_t gamma_ = 0;
   std::size_t ends_ = 0;
-  std::map<std::string, std::vector<Rounds>> seen_;
+  std::map<std::vector<std::uint64_t>, std::vector<Rounds>> seen_;
 };
 
 TEST(RoundsInterleaved, TheAnswerIsTheTargetsInWhateverOrderEventsCome) {
