@@ -1,11 +1,14 @@
 // Rejection against exact enumeration.
+#include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <random>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/speculate/rounds.h"
 #include "engine/speculate/verify.h"
 #include "tests/engine/speculate/support.h"
 
@@ -119,6 +122,66 @@ Told tell(const Pair& pair, std::size_t most, Kind kind, std::uint64_t first_see
   return told;
 }
 
+/// One answer by rounds.h. Drafter and target go on in any order, so that a pass finds the draft behind it,
+/// or does not.
+Tokens answer_in_rounds(const Pair& pair, Method method, std::uint64_t seed) {
+  const Uniform uniform = streams_of(seed);
+  std::minstd_rand order(static_cast<std::uint32_t>(seed * 2654435761U));
+  Rounds rounds(method, {2, 0}, {4, 4});
+  model::Sampler target(pair.sampling, pair.prompt);
+  Tokens said;
+  std::vector<Draft> has;
+  std::size_t until = 0;
+  std::uint64_t round = 0;
+  std::optional<VerifyDrafts> pass;
+  const auto apply = [&](const Actions& actions) {
+    for (const Action& action : actions) {
+      if (const auto* cut = std::get_if<Cut>(&action)) {
+        has.resize(cut->at);
+        for (const std::int32_t token : cut->said) has.push_back({token, {}});
+        until = 0;
+        round = cut->round;
+      } else if (const auto* on = std::get_if<DraftOn>(&action)) {
+        until = on->until;
+        round = on->round;
+      } else {
+        pass = std::get<VerifyDrafts>(action);
+      }
+    }
+  };
+  apply(rounds.start());
+  apply(rounds.target_ready());
+  while (said.size() < kLength) {
+    if (has.size() < until && (!pass || order() / 8 % 3 > 0)) {
+      model::Sampler drafter(pair.sampling, pair.prompt);
+      Tokens prefix = pair.prompt;
+      for (const Draft& one : has) {
+        drafter.follow(one.id);
+        prefix.push_back(one.id);
+      }
+      has.push_back(draw_draft(drafter, pair.drafted_after(prefix), uniform, has.size()));
+      apply(rounds.drafted(round, Tokens{has.back().id}));
+      continue;
+    }
+    const VerifyDrafts done = pass.value();
+    pass.reset();
+    Tokens ids = done.drafts, prefix = pair.prompt;
+    if (const auto behind = rounds.draft_behind_pass()) ids.push_back(*behind);
+    prefix.insert(prefix.end(), said.begin(), said.end());
+    const std::span<const Draft> drafts = std::span(has).subspan(std::min(done.at, has.size()));
+    Rows rows = rows_of(pair.target, prefix, ids, done.drafts.size() + 1);
+    const Verdict verdict = verify_by_rejection(target, uniform, done.at, drafts.first(ids.size()), rows,
+                                                [&](std::int32_t token) {
+                                                  said.push_back(token);
+                                                  return said.size() < kLength;
+                                                });
+    if (verdict.ended) break;
+    apply(rounds.verified(done.round, verdict.tokens));
+    apply(rounds.target_ready());
+  }
+  return said;
+}
+
 /// What a statistic of so many degrees of freedom exceeds once in a million times (Wilson and Hilferty).
 double bound(double degrees) {
   constexpr double kZ = 4.7534;
@@ -189,6 +252,21 @@ TEST(Rejection, HasTheTargetsDistributionWithTopPAndPenalties) {
   pair.sampling.repetition_penalty = 1.5F;
   pair.prompt = {5, 0, 5};
   expect_fits(pair, 120);
+}
+
+TEST(Rejection, HasTheTargetsDistributionInRoundsOfEveryKind) {
+  Pair pair = made_up_pair(6);
+  pair.sampling.top_k = 4;
+  pair.sampling.repetition_penalty = 1.3F;
+  std::map<Tokens, double> expected;
+  enumerate(pair, model::Sampler(pair.sampling, {}), {}, 1, expected);
+  std::uint64_t seed = 7000000;
+  for (const Method method : {Method::serial, Method::pearl, Method::hippo, Method::automatic}) {
+    Told told;
+    for (int i = 0; i < kAnswers; ++i) ++told.counts[answer_in_rounds(pair, method, seed++)];
+    const Fit of = fit(expected, told);
+    EXPECT_LT(of.statistic, bound(of.degrees)) << static_cast<int>(method);
+  }
 }
 
 TEST(Rejection, WithoutDraftsIsThePlainDraw) {

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <map>
 #include <random>
-#include <sstream>
-#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,6 +30,8 @@ TEST(Rounds, SerialWaitsForItsDraftsAndTheDrafterForThePass) {
   EXPECT_THAT(rounds.target_ready(), IsEmpty());
   EXPECT_THAT(rounds.drafted(3, Tokens{8}), IsEmpty());
   EXPECT_THAT(rounds.drafted(3, Tokens{9}), ElementsAre(VerifyDrafts{4, 1, {8, 9}, Mode::optimistic}));
+  EXPECT_THAT(rounds.verified(2, Tokens{7}), IsEmpty());  // the question's pass once more
+  EXPECT_EQ(rounds.said(), 1U);
   // The second one was wrong.
   EXPECT_THAT(rounds.verified(4, Tokens{8, 1}), ElementsAre(Cut{5, 2, {1}}, DraftOn{5, 5}));
   EXPECT_EQ(rounds.said(), 3U);
@@ -64,6 +64,16 @@ TEST(Rounds, PearlVerifiesTheFirstDraftWhileTheRestIsDrafted) {
   EXPECT_THAT(rounds.target_ready(), IsEmpty());
   EXPECT_THAT(rounds.drafted(5, Tokens{3}),
               ElementsAre(Cut{7, 5, {2}}, VerifyDrafts{8, 6, {}, Mode::conservative}, DraftOn{7, 9}));
+}
+
+TEST(Rounds, PearlVerifiesNoDraftAfterARejectionHoweverLateThePassBegins) {
+  Rounds rounds(Method::pearl, {3, 0});
+  rounds.start();
+  rounds.target_ready();
+  rounds.drafted(1, Tokens{5});
+  EXPECT_THAT(rounds.verified(2, Tokens{6}), ElementsAre(Cut{3, 0, {6}}, DraftOn{3, 4}));
+  rounds.drafted(3, Tokens{7, 8});
+  EXPECT_THAT(rounds.target_ready(), ElementsAre(VerifyDrafts{4, 1, {}, Mode::conservative}));
 }
 
 TEST(Rounds, HippoPilesUpDraftsUntilTheTargetHasTheQuestion) {
@@ -114,6 +124,18 @@ TEST(Rounds, ADrafterThatRestedIsToldWhatItMissed) {
     EXPECT_EQ(rounds.behind(), 0U);
     EXPECT_THAT(rounds.set_plan({0, 0}), ElementsAre(DraftOn{5, 3}));
   }
+}
+
+TEST(Rounds, ADrafterThatIsSlowerThanTheTargetIsToldWhatWasSaid) {
+  Rounds rounds(Method::automatic, {3, 0}, {4, 10});
+  EXPECT_THAT(rounds.start(), ElementsAre(DraftOn{1, 7}));
+  rounds.target_ready();
+  EXPECT_THAT(rounds.verified(2, Tokens{5}), ElementsAre(DraftOn{1, 4}));
+  EXPECT_THAT(rounds.target_ready(), ElementsAre(VerifyDrafts{3, 1, {}, Mode::conservative}));
+  EXPECT_THAT(rounds.verified(3, Tokens{6}), ElementsAre(DraftOn{1, 5}));
+  EXPECT_EQ(rounds.behind(), 2U);
+  // Its first draft was right, and the second one is known by now.
+  EXPECT_THAT(rounds.drafted(1, Tokens{5}), ElementsAre(Cut{4, 1, {6}}, DraftOn{4, 5}));
 }
 
 TEST(Rounds, RefusesWhatNobodyAskedFor) {
@@ -382,17 +404,22 @@ class Interleavings {
   }
 
   bool was_here(const World& world) {
-    std::ostringstream key;
-    for (const std::int32_t token : world.drafter.has) key << token << ',';
-    key << '|' << world.drafter.until << ',' << world.drafter.round << '|';
+    std::vector<std::uint64_t> key = {world.drafter.until,
+                                      world.drafter.round,
+                                      world.to_drafter.size(),
+                                      world.from_drafter.size(),
+                                      world.is_ready ? 1U : 0U,
+                                      static_cast<std::uint64_t>(world.trouble_left),
+                                      world.pass ? world.pass->round : 0};
     for (const Action& action : world.to_drafter) {
-      if (const auto* cut = std::get_if<Cut>(&action)) key << 'c' << cut->round << ',' << cut->at;
-      if (const auto* on = std::get_if<DraftOn>(&action)) key << 'd' << on->round << ',' << on->until;
+      if (const auto* cut = std::get_if<Cut>(&action)) key.insert(key.end(), {1, cut->round, cut->at});
+      if (const auto* on = std::get_if<DraftOn>(&action)) key.insert(key.end(), {2, on->round, on->until});
     }
-    key << '|';
-    for (const auto& [round, token] : world.from_drafter) key << round << ',' << token << ';';
-    key << '|' << world.is_ready << world.trouble_left << (world.pass ? world.pass->round : 0);
-    std::vector<Rounds>& with = seen_[key.str()];
+    for (const auto& one : world.from_drafter) {
+      key.insert(key.end(), {one.first, static_cast<std::uint64_t>(one.second)});
+    }
+    for (const std::int32_t token : world.drafter.has) key.push_back(static_cast<std::uint64_t>(token));
+    std::vector<Rounds>& with = seen_[key];
     for (const Rounds& rounds : with)
       if (rounds == world.rounds) return true;
     with.push_back(world.rounds);
@@ -404,7 +431,7 @@ class Interleavings {
   Trouble trouble_;
   std::size_t gamma_ = 0;
   std::size_t ends_ = 0;
-  std::map<std::string, std::vector<Rounds>> seen_;
+  std::map<std::vector<std::uint64_t>, std::vector<Rounds>> seen_;
 };
 
 TEST(RoundsInterleaved, TheAnswerIsTheTargetsInWhateverOrderEventsCome) {
