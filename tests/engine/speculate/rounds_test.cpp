@@ -30,6 +30,8 @@ TEST(Rounds, SerialWaitsForItsDraftsAndTheDrafterForThePass) {
   EXPECT_THAT(rounds.target_ready(), IsEmpty());
   EXPECT_THAT(rounds.drafted(3, Tokens{8}), IsEmpty());
   EXPECT_THAT(rounds.drafted(3, Tokens{9}), ElementsAre(VerifyDrafts{4, 1, {8, 9}, Mode::optimistic}));
+  EXPECT_THAT(rounds.verified(2, Tokens{7}), IsEmpty());  // the question's pass once more
+  EXPECT_EQ(rounds.said(), 1U);
   // The second one was wrong.
   EXPECT_THAT(rounds.verified(4, Tokens{8, 1}), ElementsAre(Cut{5, 2, {1}}, DraftOn{5, 5}));
   EXPECT_EQ(rounds.said(), 3U);
@@ -62,6 +64,16 @@ TEST(Rounds, PearlVerifiesTheFirstDraftWhileTheRestIsDrafted) {
   EXPECT_THAT(rounds.target_ready(), IsEmpty());
   EXPECT_THAT(rounds.drafted(5, Tokens{3}),
               ElementsAre(Cut{7, 5, {2}}, VerifyDrafts{8, 6, {}, Mode::conservative}, DraftOn{7, 9}));
+}
+
+TEST(Rounds, PearlVerifiesNoDraftAfterARejectionHoweverLateThePassBegins) {
+  Rounds rounds(Method::pearl, {3, 0});
+  rounds.start();
+  rounds.target_ready();
+  rounds.drafted(1, Tokens{5});
+  EXPECT_THAT(rounds.verified(2, Tokens{6}), ElementsAre(Cut{3, 0, {6}}, DraftOn{3, 4}));
+  rounds.drafted(3, Tokens{7, 8});
+  EXPECT_THAT(rounds.target_ready(), ElementsAre(VerifyDrafts{4, 1, {}, Mode::conservative}));
 }
 
 TEST(Rounds, HippoPilesUpDraftsUntilTheTargetHasTheQuestion) {
