@@ -181,7 +181,9 @@ void cache_state::settle() {
       if (device.recalls.erase(ticket) > 0) self->send(device.who, forget_atom_v, ticket);
   }
   for (const Recall& each : news.recalls) tell(each);
-  if (writer && !news.aged.empty()) {
+  // What is over no more, since it is kept for longer now, must not wait for a disk that fails.
+  if (writer && news.was_aged && (!news.aged.empty() || has_expiries)) {
+    has_expiries = !news.aged.expiries.empty();
     self->send(writer, std::make_shared<const Expiries>(Expiries{std::move(news.aged.expiries),
                                                                  std::move(news.aged.forgotten),
                                                                  std::move(news.aged.notes)}));

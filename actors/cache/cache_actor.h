@@ -103,6 +103,8 @@ struct cache_state {
   std::vector<Reader> readers;
   std::size_t next_reader = 0;
   writer_actor writer;
+  /// The writer was told last that something is over.
+  bool has_expiries = false;
   bool stopping = false;
   bool finishing = false;
   static inline const char* name = "cache";

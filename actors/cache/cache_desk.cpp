@@ -48,7 +48,8 @@ void CacheDesk::watch(const WatchPtr& watch) {
   const history::CameraId id{watch->tenant, watch->name};
   const auto [known, is_new] = watched_.try_emplace(watch->name, id);
   if (!is_new && known->second != id) leave(std::exchange(known->second, id));
-  const std::int64_t before = memory_.kept_from(id, wall_now());
+  const std::int64_t now = wall_now();
+  const std::int64_t before = memory_.kept_from(id, now);
   if (watch->keep > base::Duration::zero()) {
     known_.insert(id);
     memory_.watch(id, watch->keep, watch->window.stride);
@@ -57,26 +58,30 @@ void CacheDesk::watch(const WatchPtr& watch) {
     watched_.erase(watch->name);
     memory_.keep(id, watch->keep);
   }
-  let_go(id, before);
+  if (let_go(id, before, now)) age();
 }
 
 void CacheDesk::keep(const Keeps& keeps) {
+  const std::int64_t now = wall_now();
+  bool has_changed = false;
   // A configuration has many more cameras than one node ever has.
   for (const history::CameraId& id : known_) {
     const auto keep = keeps.cameras.find(id);
     if (keep == keeps.cameras.end()) continue;
-    const std::int64_t before = memory_.kept_from(id, wall_now());
+    const std::int64_t before = memory_.kept_from(id, now);
     memory_.keep(id, keep->second);
-    let_go(id, before);
+    has_changed = let_go(id, before, now) || has_changed;
   }
+  if (has_changed) age();
 }
 
-void CacheDesk::let_go(const history::CameraId& camera, std::int64_t kept_from) {
-  const std::int64_t from = memory_.kept_from(camera, wall_now());
-  if (from <= kept_from) return;
+bool CacheDesk::let_go(const history::CameraId& camera, std::int64_t kept_from, std::int64_t wall_now) {
+  const std::int64_t from = memory_.kept_from(camera, wall_now);
+  if (from == kept_from) return false;
+  if (from < kept_from) return true;
   questions_.erased(camera, {kept_from, from - 1});
   hear_questions("what it was about is not kept any more");
-  age();
+  return true;
 }
 
 void CacheDesk::end(const std::string& camera) {
@@ -416,6 +421,7 @@ void CacheDesk::age() {
   std::vector<history::Note>& notes = news_.aged.notes;
   aged.notes.insert(aged.notes.begin(), notes.begin(), notes.end());
   news_.aged = std::move(aged);
+  news_.was_aged = true;
 }
 
 void CacheDesk::hear_questions(const char* gone) {

@@ -83,8 +83,9 @@ class CacheDesk {
     std::vector<PastReply> replies;
     /// From now on.
     std::optional<WantedForms> wanted;
-    /// For whoever writes.
+    /// For whoever writes: in the place of what he was told before, if it was looked at anew.
     memory::Memory::Aged aged;
+    bool was_aged = false;
     /// There is something to be written, or to be removed.
     bool wakes_writer = false;
     /// Lines for the log.
@@ -124,9 +125,9 @@ class CacheDesk {
   void note_come(const LeftPages& pages);
   /// It is not watched any more.
   void leave(const history::CameraId& camera);
-  /// Questions about what is not kept any more since `kept_from` was this are not answered; what is over
-  /// goes.
-  void let_go(const history::CameraId& camera, std::int64_t kept_from);
+  /// Questions about what is not kept any more since `kept_from` was this, at the same time, are not
+  /// answered. False: it is still that.
+  bool let_go(const history::CameraId& camera, std::int64_t kept_from, std::int64_t wall_now);
   void verify_next(std::uint64_t ticket);
   /// `gone`: why questions that are given up are.
   void hear_questions(const char* gone = "what it was about was erased meanwhile");

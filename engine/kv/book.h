@@ -51,6 +51,7 @@ class Book {
     Claim& operator=(const Claim&) = delete;
 
     std::int64_t left() const { return left_; }
+    bool is_of(const Book& book) const { return book_ == &book; }
     /// Takes pages with one reference each, appended to `to`. Throws std::logic_error for more than are left.
     void allocate(std::int64_t count, std::vector<PageId>& to);
     /// A part of it, for somebody else. Throws std::logic_error for more than are left.

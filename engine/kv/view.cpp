@@ -140,7 +140,8 @@ void View::drop_front(std::int64_t count) {
 }
 
 void View::drop_back(std::int64_t count, Book::Claim& claim) {
-  if (count > size()) throw std::logic_error("a view forgets more than it has");
+  if (count < 0 || count > size() || !claim.is_of(*book_))
+    throw std::logic_error("a view forgets more than it has, or into another book");
   std::int64_t left = count;
   for (auto part = parts_.rbegin(); left > 0; ++part) {
     if (!part->fills || book_->references(part->page) > 1)

@@ -73,8 +73,8 @@ class View {
   /// Forgets the oldest `count` tokens. Nothing moves; pages that are left empty go back.
   void drop_front(std::int64_t count);
   /// Forgets the newest `count` tokens, which it has appended itself: what follows takes their slots. Pages
-  /// that are left empty go back to the claim. Throws std::logic_error, and nothing changes, for tokens of
-  /// pages that it does not fill, or that others see.
+  /// that are left empty go back to the claim. Throws std::logic_error, and nothing changes, for tokens that
+  /// it does not have, or of pages that it does not fill or others see, and for a claim of another book.
   void drop_back(std::int64_t count, Book::Claim& claim);
   void clear();
 

@@ -32,17 +32,18 @@ Coverage Memory::coverage(const history::CameraId& camera, const history::WallRa
   };
   // What is older than it keeps is there no more, whatever still lies where it lay.
   const std::int64_t from = kept_from(camera, wall_now);
+  std::optional<history::WallRange> old;
   const auto kept = [&](const history::PageInfo& info) {
     const history::WallRange whole = history::wall_of(info);
     const auto range = kept_wall(info, from);
-    if (!range || range->from > whole.from)
-      known.push_back({{whole.from, range ? range->from - 1 : whole.to}, Gap::evicted});
+    if (!range || range->from > whole.from) widen(old, {whole.from, range ? range->from - 1 : whole.to});
     return range;
   };
   const bool goes_on = entry != cameras_.end() && entry->second.is_watched;
   const std::int64_t comes = goes_on ? nanoseconds(entry->second.comes) : 0;
   // So that what lies just outside can say whether the camera went on.
-  const history::WallRange wider{wall.from - kJitter - comes, wall.to + kJitter};
+  const history::WallRange wider{wall.from - kJitter - comes,
+                                 goes_on ? std::max(wall.to + kJitter, wall_now) : wall.to + kJitter};
   for (const HostTier::Page* page : host_.pages(camera, wider)) {
     const auto range = kept(page->info);
     if (range && !is_known_damaged(page->info.number)) add(page->info.number, *range);
@@ -68,6 +69,7 @@ Coverage Memory::coverage(const history::CameraId& camera, const history::WallRa
     for (const history::Erasure& erasure : store_->erasures())
       if (erasure.camera == camera) known.push_back({erasure.wall, Gap::erased});
   }
+  if (old) known.push_back({*old, Gap::evicted});
   if (entry == cameras_.end()) {
     const std::vector<KnownGap> gaps = noted(camera, wall);
     known.insert(known.end(), gaps.begin(), gaps.end());

@@ -242,9 +242,13 @@ std::vector<std::size_t> Search::neighbours_of(const Window& window) const {
   return neighbours;
 }
 
+bool Search::has_neighbours() const {
+  return options_.asks_neighbours && options_.method != Method::compose && !is_by_clusters();
+}
+
 std::vector<Look> Search::begin_neighbours() {
   std::vector<Look> looks;
-  if (!options_.asks_neighbours || options_.method == Method::compose || is_by_clusters()) return looks;
+  if (!has_neighbours()) return looks;
   std::set<std::size_t> asked;
   for (const Window& window : whole_) {
     if (window.log_odds < options_.yes) break;
@@ -264,15 +268,20 @@ std::vector<Look> Search::begin_neighbours() {
 }
 
 void Search::weigh_neighbours() {
-  if (!options_.asks_neighbours) return;
+  if (!has_neighbours()) return;
   for (Window& window : whole_) {
     if (window.log_odds < options_.yes) break;
-    std::optional<double> surest;
+    double surest = -std::numeric_limits<double>::infinity();
+    // Up to here they show what it shows: there may be none before the first window, behind the last one and
+    // beside a gap.
+    std::int64_t shown = window.wall.from;
     for (const std::size_t other : neighbours_of(window))
-      if (const auto odds = whole_odds_.find(other); odds != whole_odds_.end())
-        surest = std::max(surest.value_or(odds->second), odds->second);
+      if (const auto odds = whole_odds_.find(other); odds != whole_odds_.end()) {
+        surest = std::max(surest, odds->second);
+        if (windows_[other].wall.from <= shown) shown = std::max(shown, windows_[other].wall.to);
+      }
     // What the surer one says against it counts as much as what the window says for it.
-    if (surest) window.log_odds += std::min(0.0, *surest - options_.no);
+    if (shown >= window.wall.to) window.log_odds += std::min(0.0, surest - options_.no);
   }
   sort_whole();
 }

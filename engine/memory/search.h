@@ -65,10 +65,10 @@ struct Look {
 ///
 /// The way of the windows (docs/experiments/2026-11-29-finding-the-window.md): each window is asked by the
 /// tokens that stand out alone; the best few that begin apart from each other are asked whole, and of those
-/// that say "Yes" their neighbours, too, which see the same thing a step earlier or later: among hundreds of
-/// windows the surest one may be wrong by itself. The best one is the answer's. Then the moments: each window
-/// that says "Yes", cut off after each of its patches, from when on "Yes" is said. Where the looks are too
-/// few for each patch, they close in on it in rounds.
+/// that say "Yes" their neighbours, too, a step earlier and later, which together show what it shows: among
+/// hundreds of windows the surest one may be wrong by itself. The best one is the answer's. Then the moments:
+/// each window that says "Yes", cut off after each of its patches, from when on "Yes" is said. Where the
+/// looks are too few for each patch, they close in on it in rounds.
 class Search {
  public:
   struct Options {
@@ -105,8 +105,8 @@ class Search {
   struct Window {
     history::WallRange wall;
     std::vector<Slice> slices;
-    /// Its own; and where that is "Yes" and has neighbours that were asked, so much less as the surer one of
-    /// these lies below `no`.
+    /// Its own; and where that is "Yes", and neighbours have answered that show all of it between them, so
+    /// much less as the surer one of these lies below `no`.
     double log_odds = 0;
   };
   enum class Verdict : std::uint8_t { no, unsure, yes };
@@ -114,7 +114,7 @@ class Search {
     Verdict verdict = Verdict::no;
     /// Of the best window, as it is told of it; 0 if nothing was looked at.
     double log_odds = 0;
-    /// Those that were read whole, the best first.
+    /// Those that were read whole, the best first, without those that were neighbours alone.
     std::vector<Window> windows;
     /// From when on "Yes" is said in each window that says it, if that was looked for and found, in the order
     /// of time: its begin where it was there already. What begins within `apart` of one is the same; so is
@@ -130,7 +130,8 @@ class Search {
   /// When `next` has nothing more.
   Result result() const;
 
-  /// What each layer may have of all tokens by ReKV: as many as `windows` reads of the mean of such pages.
+  /// What each layer may have of all tokens by ReKV: as many as `windows` reads of the mean of such pages,
+  /// neighbours left out.
   /// Above 0, at most 1.
   double rekv_share() const { return rekv_share_; }
 
@@ -149,6 +150,7 @@ class Search {
   std::vector<Look> begin_whole();
   /// Of one that was read whole, in `windows_`.
   std::vector<std::size_t> neighbours_of(const Window& window) const;
+  bool has_neighbours() const;
   std::vector<Look> begin_neighbours();
   void weigh_neighbours();
   std::vector<Look> begin_clusters();

@@ -61,7 +61,12 @@ void FrameScores::add(const base::GridMask& places, kernels::ConstMatrix embeddi
   }
   before.reset();
   frames_.push_back(std::move(frame));
-  keep(places, std::move(list), embeddings);
+  try {
+    keep(places, std::move(list), embeddings);
+  } catch (...) {
+    frames_.pop_back();
+    throw;
+  }
 }
 
 void FrameScores::keep(const base::GridMask& places, kernels::Buffer list, kernels::ConstMatrix embeddings) {

@@ -99,6 +99,20 @@ StreamDesk::Candidates StreamDesk::candidates(base::Clock::TimePoint until) cons
   return {std::move(keys), going_};
 }
 
+std::vector<std::int64_t> StreamDesk::rows_of_texts(std::span<const TextRef> texts) {
+  std::vector<std::int64_t> rows;
+  rows.reserve(texts.size());
+  // Windows come into a pass beside whatever is proposed.
+  auto left = static_cast<std::size_t>(std::min(limits_.proposed, limits_.rows / 4));
+  for (const TextRef& ref : texts) {
+    Text& text = window(ref.window).texts.at(ref.question).text;
+    text.keep_proposed(left);
+    left -= std::min(left, text.outputs() - 1);
+    rows.push_back(static_cast<std::int64_t>(text.pending().size()));
+  }
+  return rows;
+}
+
 StreamDesk::Draft StreamDesk::draft(const Candidates& candidates) {
   const auto& [keys, texts] = candidates;
   std::vector<WindowWork> work;
@@ -111,11 +125,7 @@ StreamDesk::Draft StreamDesk::draft(const Candidates& candidates) {
     for (std::size_t i = each.asked; i < each.asking.questions.size(); ++i)
       left.questions.push_back(static_cast<std::int64_t>(each.asking.questions[i].question->tokens.size()));
   }
-  std::vector<std::int64_t> text_rows;
-  text_rows.reserve(texts.size());
-  for (const TextRef& ref : texts)
-    text_rows.push_back(
-        static_cast<std::int64_t>(window(ref.window).texts.at(ref.question).text.pending().size()));
+  const std::vector<std::int64_t> text_rows = rows_of_texts(texts);
   const PassShares shares = plan_pass(limits_, text_rows, work);
 
   Draft draft;
@@ -256,6 +266,7 @@ void StreamDesk::choose(const TextRef& ref, std::size_t output) {
     // It concerns this one alone: logits that no token can be chosen from, no room for what its sampling
     // wants.
     const bool out_of_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+    if (out_of_memory && open.text.withdraw(open.claim)) return;
     if (is_first) return fail(ref.window, error.what(), out_of_memory);
     return fail_text(ref, std::current_exception());
   }
@@ -309,10 +320,13 @@ void StreamDesk::answer(Key key) {
 void StreamDesk::failed(const Draft& draft, const std::exception& error, bool out_of_memory) {
   // Its pages may be others' from here on.
   settle();
+  // What was proposed ends no answer: first it is tried without.
+  bool was_more = false;
   for (const Draft::Output& output : draft.outputs) {
     OpenText& open = window(output.text.window).texts.at(output.text.question);
-    open.text.withdraw(open.claim);
+    was_more = open.text.withdraw(open.claim) || was_more;
   }
+  if (was_more) return;
   // The present goes on without what lies before it. What is of another kind is one piece's fault.
   const bool is_alone = draft.windows.size() + draft.texts.size() <= 1;
   if ((out_of_memory || is_alone) && forget_memories(draft, error.what())) return;

@@ -14,8 +14,10 @@ struct PassLimits {
   /// Rows of a pass; and of one that has texts, which get a token each pass, whatever it costs.
   std::int64_t rows = 1024;
   std::int64_t rows_with_texts = std::numeric_limits<std::int64_t>::max();
-  /// Texts that go on by a pass.
+  /// Texts that go on by a pass, by a token or more.
   std::size_t texts = 64;
+  /// Rows of what is proposed for them together; a quarter of `rows` at most.
+  std::int64_t proposed = 256;
   /// Windows that a pass begins or goes on with.
   std::size_t windows = 8;
   /// Of windows that nobody has asked about yet: fewer rows wait for more; and a pass of anything that was

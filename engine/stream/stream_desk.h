@@ -191,10 +191,10 @@ class StreamDesk final : public run::WorkSource {
   /// From now on it is told what each pass adds to texts, for whoever proposes what follows.
   void tell_tokens(bool is_told) { tells_tokens_ = is_told; }
   /// What may follow in a text of which `said` tokens are there: its next pass verifies it, one pass for as
-  /// many tokens as are right and one more. No answer depends on it. Of a text that is to be continued
-  /// (`explain`), instead of what was proposed before. False, and nothing is verified, for another one, where
-  /// other tokens are there by now, and for a window with a memory: there, rows of one pass choose together
-  /// what they see. Throws as `Text::propose`.
+  /// many tokens as are right and one more; as much of it as a pass has room for, and of a pass that fails
+  /// nothing. The answer is as `Text` says. Of a text that is to be continued (`explain`), instead of what
+  /// was proposed before. False, and nothing is verified, for another one, where other tokens are there by
+  /// now, and for a window with a memory: there, rows of one pass choose together what they see.
   bool propose(const WindowId& window, std::size_t question, std::size_t said,
                std::span<const std::int32_t> tokens);
 
@@ -450,6 +450,8 @@ class StreamDesk final : public run::WorkSource {
   Draft draft_probe(std::span<const Key> windows);
   /// The rest of a window's place.
   bool choose_rows(Key key);
+  /// Of each; what is proposed for them is cut to what a pass may have of it.
+  std::vector<std::int64_t> rows_of_texts(std::span<const TextRef> texts);
   Draft draft(const Candidates& candidates);
   /// Adds the `count` rows of these runs after the first `skipped`, as a segment of its own.
   void add_rows(Draft& draft, const PlacedWindow& placed, std::span<const RowRun> runs, std::int64_t skipped,

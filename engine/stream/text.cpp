@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -73,29 +74,34 @@ CarriedText Text::carried() const {
 }
 
 std::size_t Text::propose(std::span<const std::int32_t> tokens) {
-  for (const std::int32_t token : tokens)
-    if (token < 0 || token >= folder_->config.text.vocab_size)
-      throw std::invalid_argument("a proposal is no token of this model");
   if (is_extended_ || done_) return 0;
-  pending_.resize(pending_.size() - proposed_);
-  positions_.resize(pending_.size());
+  keep_proposed(0);
   // The last token of the longest answer is chosen, and never computed.
   const std::size_t left = static_cast<std::size_t>(question_->max_tokens) - answer_.tokens.size() - 1;
-  proposed_ = std::min(tokens.size(), left);
   model::PositionCursor ahead = cursor_;
-  for (std::size_t i = 0; i < proposed_; ++i) {
-    pending_.push_back(tokens[i]);
+  for (; proposed_ < std::min(tokens.size(), left); ++proposed_) {
+    const std::int32_t token = tokens[proposed_];
+    if (token < 0 || token >= folder_->config.text.vocab_size) break;
+    pending_.push_back(token);
     ahead.generated(positions_);
   }
   return proposed_;
 }
 
-void Text::withdraw(kv::Book::Claim& claim) {
-  if (proposed_ == 0) return;
+void Text::keep_proposed(std::size_t most) {
+  if (is_extended_ || most >= proposed_) return;
+  pending_.resize(pending_.size() - (proposed_ - most));
+  positions_.resize(pending_.size());
+  proposed_ = most;
+}
+
+bool Text::withdraw(kv::Book::Claim& claim) {
+  if (proposed_ == 0) return false;
   if (is_extended_) view_.drop_back(static_cast<std::int64_t>(proposed_), claim);
   pending_.resize(pending_.size() - proposed_);
   positions_.resize(pending_.size());
   proposed_ = 0;
+  return true;
 }
 
 void Text::extend(kv::Book::Claim& claim) {
@@ -140,11 +146,17 @@ std::size_t Text::take(run::Passes& passes, std::size_t first, kv::Book::Claim& 
   std::size_t chosen = 0;
   std::int32_t token = choose(passes, first);
   bool goes_on = add(token);
-  while (goes_on && chosen < proposed.size() && token == proposed[chosen]) {
+  while (chosen < proposed.size() && token == proposed[chosen]) {
     // It was computed where it belongs.
     ++chosen;
+    if (!goes_on) break;
+    try {
+      token = choose(passes, first + chosen);
+    } catch (const std::bad_alloc&) {
+      --chosen;
+      break;
+    }
     cursor_.generated(positions_);
-    token = choose(passes, first + chosen);
     goes_on = add(token);
   }
   view_.drop_back(static_cast<std::int64_t>(proposed.size() - chosen), claim);

@@ -38,9 +38,9 @@ struct CarriedText {
 
 /// What one question sees, its window first and its own tail behind it, and what was said so far. The tokens
 /// that are to be computed next are `pending`: the question's at first, then the last one of the answer; and
-/// behind these what somebody proposes to follow, which the same pass verifies. Whatever is proposed, the
-/// answer is what it would be without: only where a proposal is what the sampler chooses, one token more
-/// comes of the pass. Not thread-safe.
+/// behind these what somebody proposes to follow, which the same pass verifies: where a proposal is what the
+/// sampler chooses, one token more comes of the pass. Whatever is proposed, the answer is what it would be
+/// without, as far as a row's logits do not depend on how many rows go with it. Not thread-safe.
 class Text {
  public:
   using OnText = std::function<void(std::string_view piece)>;
@@ -65,11 +65,13 @@ class Text {
   std::span<const model::Position> positions() const { return positions_; }
 
   /// That may follow the pending tokens: as many of them, from the first one on, as its answer may still
-  /// have. Instead of what was proposed before; nothing where its pending tokens have their slots already.
-  /// Returns how many were taken. Throws std::invalid_argument for a token that the model does not have.
+  /// have, and up to one that the model does not have. Instead of what was proposed before; nothing where
+  /// its pending tokens have their slots already. Returns how many were taken.
   std::size_t propose(std::span<const std::int32_t> tokens);
-  /// What was proposed is not to be verified: a pass may have failed of it.
-  void withdraw(kv::Book::Claim& claim);
+  /// No more than the first so many of them are to be verified.
+  void keep_proposed(std::size_t most);
+  /// None of them: a pass may have failed of it. False: there were none.
+  bool withdraw(kv::Book::Claim& claim);
   /// The last so many of the pending tokens each choose what follows.
   std::size_t outputs() const { return 1 + proposed_; }
 
@@ -79,8 +81,10 @@ class Text {
   const kv::View& view() const { return view_; }
 
   /// What its pass says comes next, as its outputs from `first` on: it is done, or a token is pending. The
-  /// slots of proposals that were not chosen go back to the claim. Returns how many were. Throws
-  /// std::invalid_argument for logits that no token can be chosen from.
+  /// slots of proposals that were not chosen go back to the claim. Returns how many were, the last of an
+  /// answer that ends among them. Where there is no memory to choose what follows a proposal, the next pass
+  /// does. Throws std::bad_alloc for the first one, and std::invalid_argument for logits that no token can be
+  /// chosen from.
   std::size_t take(run::Passes& passes, std::size_t first, kv::Book::Claim& claim);
 
   /// Of the first token; set by who reads it.

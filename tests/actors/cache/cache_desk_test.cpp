@@ -222,6 +222,12 @@ TEST_F(CacheDeskTest, QuestionsAboutWhatIsKeptNoMoreAreNotAnswered) {
   desk->end("gate");
   desk->keep(Keeps{{{kGate, hours(24)}}});
   EXPECT_THAT(outcome(later), IsEmpty()) << "for longer";
+  heard = {};
+  clock.advance(1s);
+  desk->keep(Keeps{{{kGate, hours(24)}}});
+  hear();
+  EXPECT_THAT(outcome(later), IsEmpty()) << "for as long as before";
+  EXPECT_FALSE(heard.was_aged) << "nothing is looked at anew";
   desk->keep(Keeps{{{kGate, hours(0)}}});
   EXPECT_THAT(outcome(later), ElementsAre("what it was about is not kept any more"));
 }

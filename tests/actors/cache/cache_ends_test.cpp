@@ -134,5 +134,24 @@ TEST_F(CacheActorTest, WithoutADiskThereIsNobodyToWaitFor) {
   EXPECT_TRUE(has_ended());
 }
 
+TEST_F(CacheActorTest, WhatIsOverNoMoreIsNotRemovedWhenTheDiskCanAgain) {
+  begin();
+  see(0, 80);
+  pass(11min);
+  ASSERT_THAT(store_.pages(kGate, from_begin(0, 80)), SizeIs(10));
+  // An erasure that cannot be finished keeps all that is over waiting, too.
+  store_.finishes = false;
+  ask(asker(), 1, PastErasure{{"gate", {}}, from_begin(0, 8)});
+  caf::anon_send(cache_, watch_of_tenant("city", "gate", hours(0)));
+  settle();
+  ASSERT_THAT(store_.pages(kGate, from_begin(8, 80)), SizeIs(9));
+  see(700, 780);
+  pass(11min);
+  store_.finishes = true;
+  pass(11min);
+  EXPECT_THAT(store_.pages(kGate, from_begin(0, 8)), IsEmpty());
+  EXPECT_THAT(store_.pages(kGate, from_begin(700, 780)), SizeIs(10)) << "it is remembered again";
+}
+
 }  // namespace
 }  // namespace vigil::actors

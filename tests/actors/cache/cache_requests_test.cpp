@@ -51,12 +51,13 @@ TEST_F(CacheRequestsTest, AQuestionIsAnswered) {
   EXPECT_EQ(told.at("answer"), "2026-08-01T10:00:20.000Z");
   EXPECT_EQ(told.at("coverage").at("share"), 1);
   EXPECT_EQ(told.at("bytes").at("host"), 640);
-  // Six windows by what stands out, then those that begin apart; all of it in order, the answer last.
+  // Six windows by what stands out, then those that begin apart, the neighbour of the one that says "Yes",
+  // and its moment; all of it in order, the answer last.
   std::vector<json> progress;
   for (const PastReply& each : heard.replies)
     if (each.ticket == ticket && each.outcome == PastOutcome::progress)
       progress.push_back(json::parse(each.text));
-  ASSERT_THAT(progress, SizeIs(6 + 2 + 39));
+  ASSERT_THAT(progress, SizeIs(6 + 2 + 1 + 39));
   EXPECT_EQ(progress.front(), json::parse(R"({"windows": 1, "of": 6, "brief": true})"));
   EXPECT_EQ(progress[5], json::parse(R"({"windows": 6, "of": 6, "brief": true})"));
   EXPECT_EQ(heard.replies.back().outcome, PastOutcome::answer);

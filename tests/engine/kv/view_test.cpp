@@ -374,6 +374,12 @@ TEST_F(ViewTest, OnlyWhatItAppendedAndNobodySeesIsForgotten) {
   const std::vector<std::int32_t> all = slots(text);
   EXPECT_THROW(text.drop_back(4, *claim), std::logic_error) << "the last one is the window's";
   EXPECT_THROW(text.drop_back(10, *claim), std::logic_error) << "there are nine";
+  EXPECT_THROW(text.drop_back(-1, *claim), std::logic_error);
+  Book::Claim none;
+  EXPECT_THROW(text.drop_back(1, none), std::logic_error);
+  Book another(2, kPageTokens);
+  auto other_claim = another.claim(1);
+  EXPECT_THROW(text.drop_back(1, *other_claim), std::logic_error);
   EXPECT_EQ(slots(text), all);
   {
     const View other = text.fork();

@@ -124,5 +124,14 @@ TEST_F(MemoryReasonsTest, AnOrderThatWasRefusedIsOverWithTheOneThatTakesItsPlace
   EXPECT_THAT(found(40, between(0, 100)), ::testing::ElementsAre("0 to 10", "20 to 30"));
 }
 
+TEST_F(MemoryReasonsTest, BeforeAPageThatHasComeNothingComesAnyMore) {
+  remembered->watch(kHall, hours(2), minutes(4));
+  see(0);
+  EXPECT_EQ(gaps(12.5, 0, 11.5), (Gaps{{between(10, 11.5), Gap::coming}}));
+  see(12);
+  EXPECT_EQ(gaps(12.5, 0, 11.5), (Gaps{{between(10, 11.5), Gap::down}}))
+      << "though it lies behind the question";
+}
+
 }  // namespace
 }  // namespace vigil::memory

@@ -113,6 +113,7 @@ TEST(ProposalsTest, AnAnswerEndsWhereItWould) {
   EXPECT_EQ(spoken.tokens, text.next(1, rest));
   EXPECT_TRUE(spoken.is_done);
   EXPECT_LE(spoken.proposed, static_cast<std::size_t>(text.question->max_tokens) - 2);
+  EXPECT_EQ(spoken.accepted, std::min(rest, spoken.proposed)) << "the one that ends it among them";
   ASSERT_EQ(text.room.news.told.size(), 1U);
   const Answer& answer = text.room.news.told[0].answer;
   EXPECT_EQ(answer.tokens, text.expected);
@@ -130,10 +131,14 @@ TEST(ProposalsTest, WhatIsNoTextThatGoesOnIsRefused) {
   EXPECT_FALSE(desk.propose(text.id, 0, 0, right)) << "of a pass that is over";
   EXPECT_FALSE(desk.propose(text.id, 0, 2, right)) << "of one that is still to come";
   EXPECT_FALSE(desk.propose(text.id, 0, 1, {}));
-  EXPECT_THROW(desk.propose(text.id, 0, 1, Tokens{-1}), std::invalid_argument);
-  EXPECT_THROW(desk.propose(text.id, 0, 1, Tokens{text.room.folder->config.text.vocab_size}),
-               std::invalid_argument);
+  EXPECT_FALSE(desk.propose(text.id, 0, 1, Tokens{-1, right[0]}));
   EXPECT_EQ(text.pass().proposed, 0U);
+  // A drafter may have more tokens than the model: what comes before such a one counts.
+  const std::int32_t unknown = text.room.folder->config.text.vocab_size;
+  EXPECT_TRUE(desk.propose(text.id, 0, 2, Tokens{text.next(2, 1)[0], unknown, text.next(3, 1)[0]}));
+  const DeskNews::Spoken spoken = text.pass();
+  EXPECT_EQ(spoken.proposed, 1U);
+  EXPECT_EQ(spoken.tokens, text.next(2, 2));
   text.expect_the_answer();
   EXPECT_FALSE(desk.propose(text.id, 0, 1, right)) << "it has ended";
   // An answer that nobody continues.
@@ -166,18 +171,63 @@ TEST(ProposalsTest, APassThatFailsIsTriedAgainWithoutThem) {
       throw std::runtime_error("too many rows");
     };
     text.room.desk.work({text.room.now});
-    DeskNews news = text.room.desk.take_news();
-    EXPECT_TRUE(news.spoken.empty());
-    if (!news.told.empty()) {
-      // Alone in its pass, it has failed: no answer, and nothing is left of it.
-      EXPECT_NE(news.told[0].failure, nullptr);
-      text.room.desk.done(text.id);
-      text.room.desk.close("gate");
-      EXPECT_TRUE(text.room.is_empty());
-      continue;
-    }
+    const DeskNews news = text.room.desk.take_news();
+    EXPECT_TRUE(news.empty()) << "no answer, no end, and no smaller passes";
+    EXPECT_EQ(text.pass().tokens, text.next(1, 1));
     text.expect_the_answer();
   }
+}
+
+TEST(ProposalsTest, WhereNothingCanBeChosenForWantOfMemoryTheNextPassChooses) {
+  for (const std::size_t row : {0U, 1U, 2U, 3U}) {
+    GoesOn text;
+    ASSERT_TRUE(text.room.desk.propose(text.id, 0, 1, text.next(1, 3)));
+    text.room.passes.likeliest_before = [&, fails = true](std::size_t i) mutable {
+      if (i == row && std::exchange(fails, false)) throw std::bad_alloc();
+    };
+    text.room.desk.work({text.room.now});
+    const DeskNews news = text.room.desk.take_news();
+    if (row == 0) {
+      EXPECT_TRUE(news.empty());
+    } else {
+      ASSERT_EQ(news.spoken.size(), 1U);
+      EXPECT_EQ(news.spoken[0].tokens, text.next(1, row));
+    }
+    EXPECT_EQ(text.pass().tokens, text.next(1 + row, 1));
+    text.expect_the_answer();
+  }
+}
+
+TEST(ProposalsTest, WindowsComeBesideThem) {
+  // More texts, with more proposals, than a pass has rows.
+  Room room(2048, {.rows = 64});
+  room.desk.tell_tokens(true);
+  std::vector<WindowId> ids;
+  std::vector<Tokens> expected;
+  for (int camera = 0; camera < 12; ++camera) {
+    const std::string name = "camera-" + std::to_string(camera);
+    room.open(name, 4);
+    const auto question = room.lasting(name, {0, 4}, 10);
+    expected.push_back(room.expected(name, {0, 4}, question));
+    ids.push_back(room.ask(name, {0, 4}, {question}));
+  }
+  room.run();
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    ASSERT_TRUE(room.desk.explain(ids[i], 0));
+    ASSERT_TRUE(room.desk.propose(ids[i], 0, 1, Tokens(expected[i].begin() + 1, expected[i].begin() + 9)));
+  }
+  room.open("late", 4);
+  const auto question = room.question("Is there a car?", 1);
+  const WindowId late = room.ask("late", {0, 4}, {question});
+  std::size_t proposed = 0;
+  room.passes.most_rows = 0;
+  room.desk.work({room.now});
+  DeskNews news = room.desk.take_news();
+  for (const auto& each : news.spoken) proposed += each.proposed;
+  EXPECT_EQ(proposed, 16U) << "a quarter of the rows";
+  ASSERT_EQ(news.answered.size(), 1U) << "the window was computed in the same pass";
+  EXPECT_EQ(news.answered[0].window, late);
+  EXPECT_LE(room.passes.most_rows, 64);
 }
 
 /// Right for a while, wrong from somewhere on, or nonsense.

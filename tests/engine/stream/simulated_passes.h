@@ -178,6 +178,8 @@ class SimulatedPasses final : public run::Passes {
   SimulatedPast* last_past = nullptr;
   /// Bytes that a token of it takes of the host.
   std::int64_t past_token = 2;
+  /// Called before the likeliest token is read; what it throws, that does.
+  std::function<void(std::size_t)> likeliest_before;
   /// Called before logits are read; what it throws, they throw.
   std::function<void()> logits_before;
   /// Whose windows go on here.
@@ -250,6 +252,7 @@ class SimulatedPasses final : public run::Passes {
   }
 
   std::int32_t likeliest(std::size_t i) const override {
+    if (likeliest_before) likeliest_before(i);
     return token_after(folder_, values_[static_cast<std::size_t>(outputs_[i])]);
   }
   std::span<const model::Candidate> likeliest(std::size_t, std::size_t) override {
