@@ -34,8 +34,8 @@ cluster::AskQuestion past_question(const AskCameraOptions& options, const std::s
   asked.question = question;
   if (!options.about.empty()) asked.about = options.about;
   if (!options.since) throw UsageError("--since: how far back is to be looked, such as 2h, is needed");
-  asked.from_ms = begin_of("--since", *options.since, now);
-  asked.to_ms = end_of("--until", options.until.value_or("0s"), now);
+  asked.from_ms = time_of("--since", *options.since, now);
+  asked.to_ms = time_of("--until", options.until.value_or("0s"), now);
   check_past_span("--since", asked.from_ms, options.until ? "--until" : "now", asked.to_ms);
   for (const auto method : cluster::kAskMethods)
     if (options.method == cluster::name_of(method)) asked.method = method;

@@ -58,9 +58,9 @@ int erase_memory(const MemoryArguments& arguments) {
   if (!has_span && !arguments.all)
     throw UsageError("say what is to be erased: --from, --to or both, or --all that the camera saw");
   const auto now = clock.wall();
-  if (arguments.from) asked.from_ms = begin_of("--from", *arguments.from, now);
-  const std::int64_t until = end_of("--to", "0s", now);
-  if (arguments.to) asked.to_ms = end_of("--to", *arguments.to, now);
+  if (arguments.from) asked.from_ms = past_time_of("--from", *arguments.from, now);
+  const std::int64_t until = time_of("--to", "0s", now);
+  if (arguments.to) asked.to_ms = time_of("--to", *arguments.to, now);
   // Until now is until the service's own now, which alone knows what was seen.
   if (asked.to_ms >= until) asked.to_ms.reset();
   if (asked.from_ms)

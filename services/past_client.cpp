@@ -154,13 +154,13 @@ std::string ask_past(const PastConnection& connection, const cluster::AskRequest
   }
 }
 
-std::int64_t begin_of(const char* option, const std::string& text, base::Clock::WallTime now) {
-  const std::int64_t time = end_of(option, text, now);
+std::int64_t past_time_of(const char* option, const std::string& text, base::Clock::WallTime now) {
+  const std::int64_t time = time_of(option, text, now);
   if (time <= ms_of(now)) return time;
   throw UsageError(std::string(option) + ": '" + base::one_line(text) + "' has not come yet");
 }
 
-std::int64_t end_of(const char* option, const std::string& text, base::Clock::WallTime now) {
+std::int64_t time_of(const char* option, const std::string& text, base::Clock::WallTime now) {
   if (const auto ago = base::parse_duration(text))
     return std::max<std::int64_t>(0, ms_of(now) - ago->count());
   if (const auto time = base::parse_rfc3339(text)) return ms_of(*time);

@@ -36,9 +36,10 @@ base::Duration timeout_of(const PastConnection& connection);
 std::string ask_past(const PastConnection& connection, const cluster::AskRequest& request);
 
 /// "2h" before `now`, at most back to 1970, or "2026-08-01T10:00:00Z"; in milliseconds since then. Throws
-/// UsageError: for what is no time, and for a beginning that has not come yet.
-std::int64_t begin_of(const char* option, const std::string& text, base::Clock::WallTime now);
-std::int64_t end_of(const char* option, const std::string& text, base::Clock::WallTime now);
+/// UsageError for what is no time.
+std::int64_t time_of(const char* option, const std::string& text, base::Clock::WallTime now);
+/// The same of what is to be over already: also for what has not come yet.
+std::int64_t past_time_of(const char* option, const std::string& text, base::Clock::WallTime now);
 
 /// The name of a camera or a tenant, if it was given. Throws UsageError for what cannot be one.
 std::optional<std::string> past_name(const char* option, const std::optional<std::string>& name);

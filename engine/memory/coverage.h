@@ -15,9 +15,9 @@ namespace vigil::memory {
 /// down: nobody saw anything, or nobody knows why nothing is there; evicted: others wanted the room, or its
 /// time was over; late: the disk, or the host's memory, was too slow for it or had no room; keyless: keys
 /// were not kept, and nothing else was wanted; erased: by somebody's order; other_model: what is there was
-/// seen by another one; damaged: what is there cannot be read; coming: it is so new that it has still to
-/// come, if the camera goes on. Where several are known, the later one in this order is told. Notes on a disk
-/// have their numbers.
+/// seen by another one; damaged: what is there cannot be read; coming: it is so new, or lies behind
+/// now, that it has still to come, if the camera goes on. Where several are known, the later one in this
+/// order is told. Notes on a disk have their numbers.
 enum class Gap : std::uint8_t { down, evicted, late, keyless, other_model, damaged, erased, coming };
 constexpr std::array<std::string_view, 8> kGapNames{"down",        "evicted", "late",   "keyless",
                                                     "other_model", "damaged", "erased", "coming"};

@@ -89,6 +89,11 @@ Coverage Memory::coverage(const history::CameraId& camera, const history::WallRa
         if (each.wall.from <= wall_now) last = std::max(last, each.wall.to);
       if (last < wall_now) known.push_back({{last + 1, wall_now}, Gap::coming});
     }
+    // Behind now, and behind all that a file has shown that is read ahead of its time.
+    std::int64_t newest = wall_now;
+    for (const history::WallRange& each : there) newest = std::max(newest, each.to);
+    for (const KnownGap& each : known) newest = std::max(newest, each.wall.to);
+    if (newest < wall.to) known.push_back({{newest + 1, wall.to}, Gap::coming});
   }
   return cover(wall, there, known, kJitter);
 }

@@ -1,6 +1,5 @@
 #include "fleet/asks/ask_book.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -23,8 +22,6 @@ using cluster::AskRefusalType;
 // Of a key, as much as tells it from others.
 constexpr std::size_t kShownOfAsker = 8;
 constexpr std::int64_t kNanosecondsOfOne = 1'000'000;
-// By which an asker's clock may be ahead of this machine's.
-constexpr std::int64_t kClocksDiffer = 5000;
 
 actors::PastRights past_rights(const cluster::KeyRights& rights) {
   actors::PastRights past{.tenants = std::nullopt, .erase = rights.erase};
@@ -144,22 +141,13 @@ AskLine line_of(const cluster::AskedRequest& asked, std::string tenant) {
   return line;
 }
 
-/// The refusal of what begins after now.
+/// The refusal of an erasure that begins after now. A question may: what a file has shown that is read ahead
+/// of its time is there.
 std::optional<AskRefusal> not_come_yet(const cluster::AskRequest& request, std::int64_t now) {
-  const auto* question = std::get_if<cluster::AskQuestion>(&request);
   const auto* erasure = std::get_if<cluster::MemoryErase>(&request);
-  if (question != nullptr && question->from_ms > now)
-    return AskRefusal{AskRefusalType::bad_request, "ask.from_ms: has not come yet"};
   if (erasure != nullptr && erasure->from_ms.value_or(0) > now)
     return AskRefusal{AskRefusalType::bad_request, "erase.from_ms: has not come yet"};
   return std::nullopt;
-}
-
-/// What an asker whose clock is ahead calls a moment ago.
-void begin_by(cluster::AskRequest& request, std::int64_t now) {
-  auto* question = std::get_if<cluster::AskQuestion>(&request);
-  if (question == nullptr || question->from_ms > now + kClocksDiffer) return;
-  question->from_ms = std::min(question->from_ms, now);
 }
 
 AskRefusalType refusal_type(actors::PastOutcome outcome) {
@@ -207,7 +195,6 @@ std::variant<actors::PastRequestPtr, AskRefusal> AskBook::take(const cluster::As
   // Without an end it means what was seen until it was asked for, which the log says, too.
   if (auto* erasure = std::get_if<cluster::MemoryErase>(&whole.request); erasure && !erasure->to_ms)
     erasure->to_ms = ms_of(clock_.wall());
-  begin_by(whole.request, ms_of(clock_.wall()));
   Asked entry;
   entry.is_question = std::holds_alternative<cluster::AskQuestion>(whole.request);
   entry.since = clock_.now();

@@ -156,12 +156,11 @@ TEST_F(AsksActorTest, AQuestionIsAnsweredByTheCache) {
   EXPECT_THAT(log_.str(), Not(HasSubstr("secret")));
 }
 
-TEST_F(AsksActorTest, WhatBeginsAfterNowIsRefusedWhateverTheAskersClockSays) {
-  cluster::AskQuestion asked = question();
-  asked.from_ms = 1'785'578'400'000 + 60'000;
-  asked.to_ms = asked.from_ms + 60'000;
-  ask(asked);
-  EXPECT_EQ(next(), AskReply(AskRefusal{AskRefusalType::bad_request, "ask.from_ms: has not come yet"}));
+TEST_F(AsksActorTest, AnErasureThatBeginsAfterNowIsRefusedWhateverTheAskersClockSays) {
+  cluster::MemoryErase erasure{"gate"};
+  erasure.from_ms = 1'785'578'400'000 + 60'000;
+  ask(erasure);
+  EXPECT_EQ(next(), AskReply(AskRefusal{AskRefusalType::bad_request, "erase.from_ms: has not come yet"}));
   EXPECT_TRUE(ear_.requests.empty());
 }
 

@@ -23,11 +23,11 @@ TEST_F(MemoryReasonsTest, BeforeTheFirstPageThatEverCameNobodySawAnything) {
   for (const double from : {0, 10, 120, 180}) see(from);
   write();
   const auto are_right = [&](double now) {
-    EXPECT_EQ(gaps(now, -100, 200), (Gaps{{between(-100, 0), Gap::down},
+    EXPECT_EQ(gaps(now, -100, now), (Gaps{{between(-100, 0), Gap::down},
                                           {between(0, 20), Gap::evicted},
                                           {between(20, 120), Gap::down},
                                           {between(130, 180), Gap::down},
-                                          {between(190, 200), Gap::down}}));
+                                          {between(190, now), Gap::down}}));
   };
   EXPECT_FALSE(age(190).empty());
   EXPECT_EQ(store.pages(kHall, between(0, 200)).size(), 2U);
@@ -131,6 +131,17 @@ TEST_F(MemoryReasonsTest, BeforeAPageThatHasComeNothingComesAnyMore) {
   see(12);
   EXPECT_EQ(gaps(12.5, 0, 11.5), (Gaps{{between(10, 11.5), Gap::down}}))
       << "though it lies behind the question";
+}
+
+TEST_F(MemoryReasonsTest, BehindNowAllIsComingButWhatAFileHasShown) {
+  remembered->watch(kHall, hours(2), minutes(4));
+  see(0);
+  EXPECT_EQ(gaps(10, 60, 90), (Gaps{{between(60, 90), Gap::coming}}));
+  // A file that is read ahead of its time.
+  for (const double from : {10, 20, 40}) see(from);
+  EXPECT_EQ(gaps(10, 15, 90), (Gaps{{between(30, 40), Gap::down}, {between(50, 90), Gap::coming}}));
+  remembered->leave(kHall);
+  EXPECT_EQ(gaps(10, 45, 90), (Gaps{{between(50, 90), Gap::down}})) << "nothing comes of one that has ended";
 }
 
 }  // namespace
