@@ -51,7 +51,8 @@ struct AskedMemory : ::testing::Test {
   struct StoppedClock final : base::Clock {
     TimePoint time = TimePoint(std::chrono::hours(1));
     TimePoint now() const override { return time; }
-    WallTime wall() const override { return {}; }
+    WallTime wall() const override { return of_wall; }
+    WallTime of_wall{};
   };
   struct Said {
     stream::Answer answer;

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/memory/hours.h"
 #include "tests/engine/memory/asked_memory.h"
 
 namespace vigil::memory {
@@ -210,6 +211,7 @@ TEST_F(QuestionDeskTest, OnlyWhatIsAskedForIsLookedAt) {
 
 TEST_F(QuestionDeskTest, OfWhatNobodyRememberedNothingIsSaid) {
   begin();
+  clock.of_wall = wall_time(kNoon + 3600 * kSecond);
   ask(1, "Did a car stop?", after_noon(0, 3600));
   EXPECT_EQ(desk->open(), 0U) << "answered at once";
   const PastAnswer found = answer();
