@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Questions are put as one would ask them, answers are graded by the hour's seconds, and what was cut off is asked again.    tools/evaluation/recall/test_service.py   (also runs under pytest)"""
 
-import argparse
 import contextlib
 import json
 import os
@@ -11,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import types
 from pathlib import Path
 
 import numpy as np
@@ -322,7 +322,7 @@ def test_that_nobody_knows_is_an_answer():
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "program.py"
         program.write_text('import sys\nprint(\'{"answer": null}\')\nprint("why", file=sys.stderr)\nsys.exit(int(sys.argv[1]))\n')
-        asked = service_process.Service(argparse.Namespace(program=[sys.executable, str(program)]), Path(folder), [])
+        asked = service_process.Service(types.SimpleNamespace(program=[sys.executable, str(program)]), Path(folder), [])
         asked.asks = 1
         assert asked.run_all([("3",), ("0",), ("1",)]) == [{"answer": None}, {"answer": None}, {"failed": "why"}]
 
