@@ -194,8 +194,8 @@ DraftTokens whole_frames(std::span<const ScoredFrame> window, double share) {
 }
 
 DraftTokens drawn(std::size_t tokens, std::size_t count, std::uint64_t seed) {
-  std::vector<double> numbers;
-  for (std::size_t i = 0; i < tokens; ++i) numbers.push_back(double{kernels::random_number(seed, i)});
+  std::vector<double> numbers(tokens);
+  for (std::size_t i = 0; i < tokens; ++i) numbers[i] = kernels::random_number(seed, i);
   return highest(numbers, count);
 }
 
