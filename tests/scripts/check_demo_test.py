@@ -35,9 +35,9 @@ vigil_frames_captured_total{camera="table"} 12
 
 == Ask a camera about what it saw since it started
 $ vigil ask --camera parking-lot --since 10m "Is there a car?"
-Yes  (probability of yes 1.00), from 2026-08-01 10:00:00 to 2026-08-01 10:00:14; 2% of the time is remembered, 2 gaps
+Yes  (probability of yes 1.00); best window 2026-08-01 10:00:00 to 2026-08-01 10:00:14 UTC; 2% of the time is remembered, 2 gaps
 $ vigil ask --camera meeting-room --since 10m "When is there a person in the room?"
-2026-08-01 10:00:02  (probability of yes 0.99), from 2026-08-01 10:00:00 to 2026-08-01 10:00:14; 2% of the time is remembered, 2 gaps
+2026-08-01 10:00:02 UTC  (probability of yes 0.99); best window 2026-08-01 10:00:00 to 2026-08-01 10:00:14 UTC; 2% of the time is remembered, 2 gaps
 $ vigil memory list
 camera        tenant  pages  bytes    from                 to                   forms                       gaps
 parking-lot   demo    4      1.2 MiB  2026-08-01 10:00:00  2026-08-01 10:00:14  fp8,int4,embeddings,sketch
@@ -99,8 +99,8 @@ class CheckDemo(unittest.TestCase):
         self.rejects('vigil_frames_captured_total{camera="table"} 12\n', "", "no metrics")
 
     def test_rejects_a_past_that_is_not_told(self):
-        self.rejects("Yes  (probability of yes 1.00), from", "No  (probability of yes 0.00), from", "no car was remembered")
-        self.rejects("2026-08-01 10:00:02  (", "No  (", "when there was a person")
+        self.rejects("Yes  (probability of yes 1.00); best", "No  (probability of yes 0.00); best", "no car was remembered")
+        self.rejects("2026-08-01 10:00:02 UTC  (", "No  (", "when there was a person")
         self.rejects("parking-lot   demo    4 ", "lot   demo    4 ", "is not listed")
 
     def test_rejects_a_service_that_did_not_stop(self):
