@@ -9,13 +9,11 @@
 // writes as much. Of the tables that are joined, every new token joins a cluster that is there, so that their
 // size stays.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <functional>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -24,6 +22,7 @@
 #include "kernels/hash_clusters/hash_clusters.h"
 #include "kernels/random/random.h"
 #include "kernels/wicsum/wicsum.h"
+#include "loadtest/kernels/submitted.h"
 
 namespace {
 
@@ -32,32 +31,7 @@ using namespace vigil::kernels;
 constexpr std::int64_t kKvHeads = 8, kDim = 128, kCols = kKvHeads * kDim, kPlanes = 32, kGroup = 4,
                        kAsked = 10;
 
-struct Bench {
-  Stream stream;
-  int at_once, runs;
-
-  double median_us(const std::function<void()>& submit) {
-    submit();
-    stream.synchronize();
-    std::vector<double> took;
-    for (int run = 0; run < runs; ++run) {
-      const auto begin = std::chrono::steady_clock::now();
-      for (int i = 0; i < at_once; ++i) submit();
-      stream.synchronize();
-      took.push_back(
-          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() /
-          at_once);
-    }
-    std::nth_element(took.begin(), took.begin() + runs / 2, took.end());
-    return took[static_cast<std::size_t>(runs / 2)];
-  }
-
-  double copy_us(std::int64_t floor_bytes) {
-    const auto bytes = static_cast<std::size_t>(floor_bytes / 2);
-    const Buffer from(stream, bytes), to(stream, bytes);
-    return median_us([&] { copy(stream, to.data(), from.data(), bytes); });
-  }
-
+struct Bench : Submitted {
   Buffer random_keys(std::int64_t rows, DType dtype, float scale, std::uint64_t seed) {
     Buffer keys(stream, static_cast<std::size_t>(rows * kCols) * size_of(dtype));
     fill_random(stream, dense(keys.data(), dtype, rows, kCols), seed, scale);
@@ -155,7 +129,7 @@ void select(Bench& bench, std::int64_t clusters, std::int32_t tokens_each, const
 
 int run(std::string_view device) {
   if (device != "cpu" && device != "cuda") throw std::invalid_argument("bench_clusters [cpu | cuda]");
-  Bench bench = device == "cuda" ? Bench{Stream::cuda(), 20, 15} : Bench{Stream::cpu(), 1, 5};
+  Bench bench = device == "cuda" ? Bench{{Stream::cuda(), 20, 15}} : Bench{{Stream::cpu(), 1, 5}};
   join(bench, 32, 10, 1300);
   join(bench, 32, 256, 8192);
   select(bench, 1300, 31, "resv", {WicsumScores::raw, WicsumRows::united, 0.3, 0});

@@ -6,13 +6,10 @@
 // `us`: the median of some runs, each of several submitted at once, by the one. `floor_bytes` is what has to
 // be read and written at least, each embedding once, and `copy_us` the time of a copy that reads and writes
 // as much.
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <functional>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -20,34 +17,14 @@
 #include "kernels/device/buffer.h"
 #include "kernels/random/random.h"
 #include "kernels/similarity/similarity.h"
+#include "loadtest/kernels/submitted.h"
 
 namespace {
 
 using namespace vigil::kernels;
 
-struct Bench {
-  Stream stream;
-  int at_once, runs;
-
-  double median_us(const std::function<void()>& submit) {
-    submit();
-    stream.synchronize();
-    std::vector<double> took;
-    for (int run = 0; run < runs; ++run) {
-      const auto begin = std::chrono::steady_clock::now();
-      for (int i = 0; i < at_once; ++i) submit();
-      stream.synchronize();
-      took.push_back(
-          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() /
-          at_once);
-    }
-    std::nth_element(took.begin(), took.begin() + runs / 2, took.end());
-    return took[static_cast<std::size_t>(runs / 2)];
-  }
-};
-
 /// Of each picture one place of `one_of` is there.
-void compare(Bench& bench, std::int64_t edge, std::int64_t one_of, std::int64_t width, DType dtype) {
+void compare(Submitted& bench, std::int64_t edge, std::int64_t one_of, std::int64_t width, DType dtype) {
   std::vector<std::int32_t> there;
   for (std::int64_t place = 0; place < edge * edge; place += one_of)
     there.push_back(static_cast<std::int32_t>(place));
@@ -66,9 +43,7 @@ void compare(Bench& bench, std::int64_t edge, std::int64_t one_of, std::int64_t 
                      scores.as<float>() + tokens);
   });
   const std::int64_t floor = static_cast<std::int64_t>(2 * bytes) + tokens * (2 * 4 + 2 * 4);
-  const auto half = static_cast<std::size_t>(floor / 2);
-  const Buffer from(bench.stream, half), to(bench.stream, half);
-  const double copy_us = bench.median_us([&] { copy(bench.stream, to.data(), from.data(), half); });
+  const double copy_us = bench.copy_us(floor);
   std::printf(R"({"similarity": "%s", "rows": %ld, "columns": %ld, "tokens": %ld, "width": %ld, "us": %.1f, )"
               R"("floor_bytes": %ld, "copy_us": %.1f})"
               "\n",
@@ -78,7 +53,7 @@ void compare(Bench& bench, std::int64_t edge, std::int64_t one_of, std::int64_t 
 
 int run(std::string_view device) {
   if (device != "cpu" && device != "cuda") throw std::invalid_argument("bench_similarity [cpu | cuda]");
-  Bench bench = device == "cuda" ? Bench{Stream::cuda(), 20, 15} : Bench{Stream::cpu(), 1, 5};
+  Submitted bench = device == "cuda" ? Submitted{Stream::cuda(), 20, 15} : Submitted{Stream::cpu(), 1, 5};
   for (const DType dtype : {DType::bf16, DType::f32}) {
     compare(bench, 16, 1, 3584, dtype);
     compare(bench, 32, 1, 3584, dtype);

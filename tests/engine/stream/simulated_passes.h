@@ -178,9 +178,8 @@ class SimulatedPasses final : public run::Passes {
   SimulatedPast* last_past = nullptr;
   /// Bytes that a token of it takes of the host.
   std::int64_t past_token = 2;
-  /// Called before the likeliest token is read; what it throws, that does.
+  /// Called before the likeliest token, or logits, are read; what they throw, that does.
   std::function<void(std::size_t)> likeliest_before;
-  /// Called before logits are read; what it throws, they throw.
   std::function<void()> logits_before;
   /// Whose windows go on here.
   const SimulatedPasses* other = nullptr;
